@@ -1,31 +1,19 @@
-"""File system errors as sentences that say what to do, and paths with their links resolved."""
+"""File system errors and lists of names for sentences, and paths with their links resolved."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ingestd.sdk import SourceUnavailable
 
 _NOT_RESPONDING = frozenset({
-    errno.EIO,
-    errno.ENXIO,
-    errno.ENODEV,
-    errno.ESTALE,
-    errno.ENOTCONN,
-    errno.ECONNABORTED,
-    errno.ECONNREFUSED,
-    errno.ECONNRESET,
-    errno.EHOSTDOWN,
-    errno.EHOSTUNREACH,
-    errno.ENETDOWN,
-    errno.ENETUNREACH,
-    errno.EREMOTEIO,
-    errno.ESHUTDOWN,
-    errno.ETIMEDOUT,
+    errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN,
+    errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH,
+    errno.ENETDOWN, errno.ENETUNREACH, errno.EREMOTEIO, errno.ESHUTDOWN, errno.ETIMEDOUT,
 })  # fmt: skip
 _ADVICE = {
     errno.ENOENT: "Create or mount it.",
@@ -65,6 +53,12 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SourceUnavailable(f"{_named(error) or path} can't be used: {describe_error(error)}") from error
+
+
+def list_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
 
 
 def real_path(path: Path) -> Path:

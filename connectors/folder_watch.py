@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from connectors.beneath import Folder
@@ -32,9 +31,7 @@ _PROBE_SECONDS = 2.0
 
 
 class FolderWatch:
-    """Calls ``wake`` when something below ``folder`` changes while the context is open.
-
-    The call comes from a thread of the process.
+    """Calls ``wake``, in a thread of the process, when something below ``folder`` changes while the context is open.
 
     The folder need not exist, and can disappear and return. Then there are no events until `rearm` finds it, so call `rearm`
     before each scan. In that order nothing is missed: the scan sees every change before the watch. New sub-folders are watched
@@ -47,9 +44,9 @@ class FolderWatch:
     def __init__(
         self,
         folder: Path,
-        wake: Callable[[], None],
+        wake: Callable[[], None] = lambda: None,
         *,
-        recursive: bool,
+        recursive: bool = False,
         mode: WatchMode = "auto",
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -76,13 +73,23 @@ class FolderWatch:
             self._watch_current_folder()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._is_open = False
             self._end_watches("no longer watching")
         SHARED.release(self)
+
+    @contextmanager
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Open the context, also several times in turn, and call ``wake`` on every event."""
+        self._wake = wake
+        self.is_polling, self.sentence = self._mode == "polling", ""
+        with self:
+            yield
+
+    def interval(self, poll_seconds: float, rescan_seconds: float) -> float:
+        """Return the seconds between two scans, depending on whether events are reliable."""
+        return min(poll_seconds, rescan_seconds) if self._is_open and self.is_polling else rescan_seconds
 
     def rearm(self) -> None:
         """Watch the folder that has this name now, and run the self-test if it is due.
@@ -223,44 +230,3 @@ def _sub_folders(folder: Folder, prefix: str) -> list[str]:
             for entry in entries
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
         ]
-
-
-class ConnectorWatch:
-    """The folder watch of a connector, which exists only while the daemon listens."""
-
-    def __init__(self, folder: Path, *, recursive: bool, mode: WatchMode, report: Callable[[str], None]) -> None:
-        self._folder = folder
-        self._recursive = recursive
-        self._mode: WatchMode = mode
-        self._report = report
-        self._watch: FolderWatch | None = None
-
-    @classmethod
-    def of_one_folder(cls, folder: Path, *, mode: WatchMode, log: Callable[[str], None]) -> Self:
-        """Return a watch of a folder without its sub-folders; ``log`` is called with a sentence on how it is watched."""
-        return cls(folder, recursive=False, mode=mode, report=lambda sentence: log(f"{sentence}."))
-
-    @property
-    def is_polling(self) -> bool:
-        """True if the daemon listens and events are not reliable."""
-        return self._watch is not None and self._watch.is_polling
-
-    def rearm(self) -> None:
-        """Prepare for a scan: every later change is an event. See `FolderWatch.rearm`."""
-        if self._watch is not None:
-            self._watch.rearm()
-
-    def interval(self, poll_seconds: float, rescan_seconds: float) -> float:
-        """Return the seconds between two scans, depending on whether events are reliable."""
-        return min(poll_seconds, rescan_seconds) if self.is_polling else rescan_seconds
-
-    @contextmanager
-    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` on every event while the context is open, also once the folder appears or returns."""
-        watch = FolderWatch(self._folder, wake, recursive=self._recursive, mode=self._mode, report=self._report)
-        with watch:
-            self._watch = watch
-            try:
-                yield
-            finally:
-                self._watch = None

@@ -32,10 +32,7 @@ FolderEvent: TypeAlias = InotifyEvent
 
 
 class FolderListener(Protocol):
-    """Receives the events of the folders that it watches, in the thread of the instance.
-
-    It must not block.
-    """
+    """Receives the events of the folders that it watches, in the thread of the instance. It must not block."""
 
     def on_event(self, event: FolderEvent) -> None:
         """Handle a change in a watched folder."""

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,14 +23,12 @@ _REMOTE = re.compile(
 )
 # These have no time of the last change of a file's status, or one that a program can set.
 _WITHOUT_CHANGE_TIME = re.compile(r"(v?fat|msdos|exfat|fuse|fuse\..*|vboxsf|prl_fs|vmhgfs)$")
+_TABLE = Path("/proc/self/mountinfo")
 _TABLE_SECONDS = 30
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """A mounted file system. ``point``: its folder.
-
-    ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on.
-    """
+    """A mounted file system. ``point``: its folder. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
 
     point: str
     kind: str
@@ -47,31 +45,27 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_mount(path: str, table: str) -> Mount | None:
-    """Return the mount that holds an absolute path without links.
+    """Return the mount that holds an absolute path without links. ``table``: the text of ``/proc/self/mountinfo``."""
+    held = [mount for _, mount in _read_table(table) if f"{path}/".startswith(mount.point.rstrip("/") + "/")]
+    return max(reversed(held), key=lambda mount: len(mount.point), default=None)  # the last one hides an earlier one
 
-    ``table``: the text of ``/proc/self/mountinfo``.
-    """
-    held: Mount | None = None
+
+def _read_table(table: str) -> Iterator[tuple[int, Mount]]:
+    """Yield the device and the mount of each line."""
     for line in table.splitlines():
         words = line.split(" ")
-        if len(words) < 10 or "-" not in words:
-            continue
-        point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), words[4])
-        inside = path == point or path.startswith(point if point.endswith("/") else point + "/")
-        if inside and (held is None or len(point) >= len(held.point)):
-            held = Mount(point=point, kind=words[words.index("-", 6) + 1])
-    return held
+        if len(words) >= 10 and "-" in words[6:]:
+            major, _, minor = words[2].partition(":")
+            point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), words[4])
+            yield os.makedev(int(major), int(minor)), Mount(point=point, kind=words[words.index("-", 6) + 1])
 
 
-def current_mount(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+def current_mount(folder: Path, table: Path = _TABLE) -> Mount | None:
     """Return the mount that holds a folder now; None if the system has no mount table."""
-    try:
-        return find_mount(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
-    except OSError:
-        return None
+    return find_mount(str(real_path(folder)), _table_text(table))
 
 
-def has_change_time(device: int, table: Path = Path("/proc/self/mountinfo")) -> bool:
+def has_change_time(device: int, table: Path = _TABLE) -> bool:
     """Return True if the file system of a device, as a file's status names it, has the time of a file's last change."""
     kind = _kinds(table, int(time.monotonic() // _TABLE_SECONDS)).get(device, "")
     return _WITHOUT_CHANGE_TIME.match(kind) is None
@@ -81,17 +75,15 @@ def has_change_time(device: int, table: Path = Path("/proc/self/mountinfo")) -> 
 def _kinds(table: Path, period: int) -> Mapping[int, str]:
     """Return the kinds of the mounted file systems by device; the table is read once in a period."""
     del period
-    kinds: dict[int, str] = {}
+    return {device: mount.kind for device, mount in _read_table(_table_text(table))}
+
+
+def _table_text(table: Path) -> str:
+    """Return the mount table; empty if the system has none."""
     try:
-        lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return table.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
-        return kinds  # the system has no mount table
-    for line in lines:
-        words = line.split(" ")
-        if len(words) >= 10 and "-" in words[6:]:
-            major, _, minor = words[2].partition(":")
-            kinds[os.makedev(int(major), int(minor))] = words[words.index("-", 6) + 1]
-    return kinds
+        return ""
 
 
 class MountGuard:

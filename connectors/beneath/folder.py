@@ -6,9 +6,8 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from connectors.beneath.system_calls import open_beneath, rename_exclusively
@@ -44,9 +43,7 @@ class Folder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -163,27 +160,14 @@ class Folder:
             if error.errno not in _NO_SYNC:  # some network file systems can't, and need not
                 raise
 
-    def _named(self, name: str) -> _Named:
-        return _Named(self.path, name)
-
-
-class _Named:
-    """Gives each OSError the whole path, because a call by descriptor names a part of it at most."""
-
-    __slots__ = ("_folder", "_name")
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder = folder
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError):
-            error.filename = str(self._folder / self._name)
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        """Give each OSError the whole path, because a call by descriptor names a part of it at most."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self.path / name)
+            raise
 
 
 def _folder_flags(is_listed: bool) -> int:

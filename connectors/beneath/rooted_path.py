@@ -6,9 +6,8 @@ import errno
 import os
 import posixpath
 import stat
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
@@ -192,29 +191,21 @@ def path_below(path: Path, root: Path) -> RootedPath:
         waiting += [step for step in target.split("/")[::-1] if step not in {"", "."}]
 
 
-class OpenFolders:
+class OpenFolders(ExitStack):
     """Folders that stay open for as long as the context, each opened once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._open: dict[RootedPath, Folder] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for folder in self._open.values():
-            folder.close()
 
     def get(self, path: RootedPath) -> Folder:
         """Return the open folder of this path."""
         if path not in self._open:
-            self._open[path] = path.open_folder()
+            self._open[path] = self.enter_context(path.open_folder())
         return self._open[path]
 
     def make(self, path: RootedPath) -> Folder:
         """Return the open folder of this path, which is made if it does not exist."""
         if path not in self._open:
-            self._open[path] = path.make_folder()
+            self._open[path] = self.enter_context(path.make_folder())
         return self._open[path]

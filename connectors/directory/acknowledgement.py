@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from connectors.directory.archiver import AcknowledgedFile
 from connectors.directory.drop_folder import Disposer
 from connectors.directory.folder_state import FolderState
-from connectors.files.content_proof import is_proof
+from connectors.directory.readiness.file_groups import Group
 from connectors.filesystem import describe_error, translate_errors
 from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, SourceUnavailable
 
@@ -23,19 +23,35 @@ class Acknowledger:
         self._archiver = archiver
         self._keeps_files = state.options.after == "keep"
 
-    def acknowledge(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
-        """Keep, archive or delete the file that the cursor describes, if it still exists unchanged.
+    def acknowledge(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
+        """Keep, archive or delete the files that the cursors describe, if they still exist unchanged.
 
-        Raises:
-            AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
-            SourceUnavailable: something can't be written or moved.
+        The result has an error or None for each. It is `AcknowledgeLater` if another file of a group is not acknowledged yet, or
+        a grace period has not passed, and `SourceUnavailable` if something can't be written or moved. Files without
+        companions and without a group leave the folder together.
         """
-        readiness = self._state.readiness
-        if self._keeps_files or (group := self._state.find_group(name)) is None:
-            self._remove(name, cursor, acknowledgement, readiness.companions(name))
-            return
+        failures: list[Exception | None] = [None] * len(items)
+        files: dict[int, AcknowledgedFile] = {}
+        for number, (name, cursor, acknowledgement) in enumerate(items):
+            try:
+                with translate_errors(self._state.folder / name):
+                    companions = self._state.readiness.companions(name)
+                    if not self._keeps_files and (group := self._state.find_group(name)) is not None:
+                        self._state.held[name] = (cursor, acknowledgement)
+                        self._remove_group(name, group)
+                    elif companions:
+                        self._remove(name, cursor, acknowledgement, companions)
+                    elif (file := self._removable(name, cursor, acknowledgement)) is not None:
+                        files[number] = file
+            except (AcknowledgeLater, SourceError) as error:
+                failures[number] = error
+        for number, failure in zip(files, self._dispose([*files.values()]), strict=True):
+            failures[number] = failure
+        return failures
+
+    def _remove_group(self, name: str, group: Group) -> None:
+        """Remove the group of the file ``name`` if all of it is acknowledged."""
         held = self._state.held
-        held[name] = (cursor, acknowledgement)
         members = [member for member in group.members if self._state.drop.kind(member) == "file"]
         if pending := [member for member in members if not self._is_held(member)]:
             raise AcknowledgeLater(
@@ -45,33 +61,9 @@ class Acknowledger:
             self._archiver.check_removable(member, held[member][1])
         for number, member in enumerate(members, start=1):
             list_file = [group.companion] if number == len(members) and group.companion else []
-            self._remove(member, *held[member], [*readiness.companions(member), *list_file])
+            self._remove(member, *held[member], [*self._state.readiness.companions(member), *list_file])
         for member in (name, *members):
             held.pop(member, None)
-
-    def acknowledge_together(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
-        """Do what `acknowledge` does for several files; return its error or None for each.
-
-        Files without companions and without a group leave the folder together.
-        """
-        failures: list[Exception | None] = [None] * len(items)
-        files: dict[int, AcknowledgedFile] = {}
-        for number, (name, cursor, acknowledgement) in enumerate(items):
-            try:
-                with translate_errors(self._state.folder / name):
-                    is_grouped = not self._keeps_files and self._state.find_group(name) is not None
-                    if is_grouped or self._state.readiness.companions(name):
-                        self.acknowledge(name, cursor, acknowledgement)
-                    elif (file := self._removable(name, cursor, acknowledgement)) is not None:
-                        files[number] = file
-            except (AcknowledgeLater, SourceError) as error:
-                failures[number] = error
-        disposed = self._archiver.dispose_together([*files.values()])
-        for (number, file), failure in zip(files.items(), disposed, strict=True):
-            failures[number] = failure
-            if failure is None:
-                self._note_kept(file)
-        return failures
 
     def _is_held(self, name: str) -> bool:
         """Return True if the file as it is now is acknowledged and waits for the rest of its group."""
@@ -89,14 +81,17 @@ class Acknowledger:
             # Companions come first: a marker without its file would make the next file of that name ready too early.
             for companion in companions:
                 self._archiver.dispose_companion(companion, acknowledgement.ended)
-        self._archiver.dispose(file)
-        self._note_kept(file)
+        if failure := self._dispose([file])[0]:
+            raise failure
 
-    def _note_kept(self, file: AcknowledgedFile) -> None:
-        if self._keeps_files:
-            self._state.read_files.mark_acknowledged(file.name, file.identity)
-        else:
-            self._state.read_files.mark_removed(file.name)
+    def _dispose(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
+        failures = self._archiver.dispose(files)
+        for file, failure in zip(files, failures, strict=True):
+            if failure is None and self._keeps_files:
+                self._state.read_files.mark_acknowledged(file.name, file.identity)
+            elif failure is None:
+                self._state.read_files.mark_removed(file.name)
+        return failures
 
     def _removable(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> AcknowledgedFile | None:
         """Return the file that the cursor describes; None if it does not exist any more, or changed."""
@@ -110,7 +105,7 @@ class Acknowledger:
         if not identity.matches_cursor(cursor):
             return None
         sha256 = str(cursor["sha256"])
-        if not self._keeps_files and not is_proof(identity) and not self._state.has_content(name, sha256):
+        if not self._keeps_files and not identity.is_proof and not self._state.has_content(name, sha256):
             return None
         self._archiver.check_removable(name, acknowledgement)
         return AcknowledgedFile(name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement)

@@ -130,18 +130,8 @@ class Archiver:
     def _check_writable(self, path: RootedPath) -> None:
         check_writable(path, self._other_readers(path))
 
-    def dispose(self, file: AcknowledgedFile) -> None:
-        """Write the file's rejected rows and receipt, then keep, archive or delete it.
-
-        Raises:
-            SourceUnavailable: something can't be written or moved. The call can be repeated.
-        """
-        (failure,) = self.dispose_together([file])
-        if failure is not None:
-            raise failure
-
-    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """Do what `dispose` does for several files; return its error or None for each. Archived ones move together."""
+    def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
+        """See `Disposer.dispose`. Archived files move together."""
         failures: list[SourceError | None] = [None] * len(files)
         moves: dict[int, Move] = {}
         for number, file in enumerate(files):

@@ -13,11 +13,9 @@ from connectors.directory.options import DirectoryOptions
 from connectors.directory.other_pipelines import describe_readers
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import ScanResult
-from connectors.filesystem import describe_error
+from connectors.filesystem import describe_error, list_names
 from connectors.folder_watch import FolderWatch
 from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
-
-_NAMED = 5
 
 
 def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver) -> Iterator[Step]:
@@ -48,7 +46,7 @@ def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver)
         yield Step(name="other pipelines", outcome="failed", sentence=sentence)
     unreadable = [name for name in found.files if not _is_readable(drop, name)]
     if unreadable:
-        sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
+        sentence = f"{counted(len(unreadable), 'file')} can't be read ({list_names(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     yield from describe_scan(found, options)
 
@@ -67,7 +65,7 @@ def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
 
 def describe_skipped(skipped: Mapping[str, str]) -> str:
     """Return a sentence on files that a scan skipped, with the reasons of the first of them."""
-    named = _list([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
+    named = list_names([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
     return f"{len(skipped)} are skipped ({named})."
 
 
@@ -80,9 +78,9 @@ def _check_format(options: DirectoryOptions) -> Iterator[Step]:
 
 
 def _check_watch(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
-    with FolderWatch(folder, lambda: None, recursive=False, mode=options.watch) as watch:
+    with FolderWatch(folder, mode=options.watch) as watch:
         watch.rearm()
-        every = min(options.poll_seconds, options.rescan_seconds) if watch.is_polling else options.rescan_seconds
+        every = watch.interval(options.poll_seconds, options.rescan_seconds)
         yield Step(name="watching", outcome="passed", sentence=f"{watch.sentence}; scanned every {every:g} seconds.")
     if any(isinstance(rule, NotOpen) for rule in options.rules):
         sentence = (
@@ -144,8 +142,3 @@ def _is_readable(drop: LocalFolder, name: str) -> bool:
         return True
     except (OSError, SourceBroken):
         return False
-
-
-def _list(names: list[str]) -> str:
-    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    return ", ".join([*names[:_NAMED], *more])

@@ -19,8 +19,7 @@ from connectors.directory.other_pipelines import DiskReaders
 from connectors.directory.scan import readable_name
 from connectors.files.file_batches import open_file
 from connectors.filesystem import translate_errors
-from connectors.folder_watch import ConnectorWatch
-from connectors.formats import Format
+from connectors.folder_watch import FolderWatch
 from ingestd.sdk import (
     Batch,
     Cursor,
@@ -51,18 +50,18 @@ class DirectoryConnector(FileSource):
         self._folder = context.base / options.path
         super().__init__(options, context, self._open_places)
         self._scan_cpu_seconds = 0.0
-        self._watch = ConnectorWatch(
+        self._watch = FolderWatch(
             self._folder, recursive=options.recursive, mode=options.watch, report=self._report_watch
         )
 
-    def _open_places(self, format_for: Callable[[str], Format]) -> tuple[LocalFolder, Archiver]:
+    def _open_places(self) -> tuple[LocalFolder, Archiver]:
         options, context = self.options, self.context
         readers = DiskReaders(context.other_readers)
         self._archiver = Archiver(
             options, context.base, format_for=self._format_of_rejected, now=context.now, other_readers=readers
         )
         excluded = self._archiver.all_folders
-        self._drop = LocalFolder(options, self._folder, excluded=excluded, format_for=format_for, other_readers=readers)
+        self._drop = LocalFolder(options, self._folder, excluded=excluded, other_readers=readers)
         return self._drop, self._archiver
 
     @classmethod

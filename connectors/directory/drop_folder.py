@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from connectors.directory.archiver import AcknowledgedFile
-from connectors.directory.readiness.evaluation import Views
+from connectors.directory.readiness.rule import ScannedFolder
 from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
@@ -39,7 +39,7 @@ class DropFile(Protocol):
         """
 
 
-class DropFolder(Views, Protocol):
+class DropFolder(ScannedFolder, Protocol):
     """The files of one source, by their paths below the folder, with slashes."""
 
     @property
@@ -82,15 +82,11 @@ class Disposer(Protocol):
             SourceUnavailable: it can't be moved.
         """
 
-    def dispose(self, file: AcknowledgedFile) -> None:
-        """Write the file's rejected rows and receipt, then keep, archive or delete it.
+    def dispose(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
+        """Write the rejected rows and the receipt of each file, then keep, archive or delete it.
 
-        Raises:
-            SourceUnavailable: something can't be written or moved. The call can be repeated.
+        The result has None for each, or `SourceUnavailable`: something can't be written or moved. The call can be repeated.
         """
-
-    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
-        """Do what `dispose` does for several files; return its error or None for each."""
 
     def dispose_companion(self, name: str, ended: float) -> None:
         """Archive or delete a companion as its file will be; do nothing if there is none."""

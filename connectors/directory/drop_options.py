@@ -6,8 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, configure_rule
+from connectors.directory.readiness.registry import ConfiguredRule, RuleName, configure_rule
 from connectors.directory.readiness.rule import ReadinessRule
+from connectors.directory.readiness.trailer import Trailer
 from connectors.formats import PATTERNS, FormatSetting
 from connectors.formats.names import expand_glob
 from connectors.formats.registry import globs_of

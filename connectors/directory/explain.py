@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.folder_state import FolderState
-from connectors.directory.name_filter import is_temporary
+from connectors.directory.scan import is_temporary
 from connectors.files.identity import Identity
 from connectors.formats import PATTERNS
 from ingestd.sdk import Cursor, SourceUnavailable, WaitingFile

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from connectors.directory.acknowledgement import Acknowledger
 from connectors.directory.checks import describe_skipped
 from connectors.directory.drop_folder import Disposer, DropFolder
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.explain import explain_file, explain_waiting
-from connectors.directory.file_reader import FileReader
 from connectors.directory.folder_state import FolderState
-from connectors.files.file_batches import OpenFile
-from connectors.files.notices import NoticeLog
-from connectors.files.resubmission import format_for
-from connectors.files.sample import read_open_file, read_sample_file
-from connectors.filesystem import translate_errors
+from connectors.files.file_batches import (
+    NoticeLog,
+    OpenFile,
+    read_batches,
+    read_open_file,
+    read_sample_file,
+    unchanged_batch,
+)
+from connectors.files.resubmission import format_for, is_resubmitted
+from connectors.filesystem import describe_error, translate_errors
 from connectors.formats import Format
 from ingestd.sdk import (
     Acknowledgement,
@@ -26,6 +30,7 @@ from ingestd.sdk import (
     Cursor,
     LoadSections,
     Partition,
+    SourceBroken,
     SourceContext,
     SourceUnavailable,
     WaitingFile,
@@ -41,7 +46,7 @@ _SMALL_BYTES = 64 << 10
 class FileSource(Connector):
     """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file.
 
-    ``open_places`` receives the function that returns the format of a name. It returns the folder, and what removes its files.
+    ``open_places`` returns the folder, and what removes its files.
     """
 
     options: DropOptions
@@ -50,16 +55,15 @@ class FileSource(Connector):
         self,
         options: DropOptions,
         context: SourceContext,
-        open_places: Callable[[Callable[[str], Format]], tuple[DropFolder, Disposer]],
+        open_places: Callable[[], tuple[DropFolder, Disposer]],
         *,
         trusts_status: bool = True,
     ) -> None:
         super().__init__(options, context)
         self._parsers, self._row_parsers = Parsers(), Parsers()
-        drop, self._disposer = open_places(self._format_for)
-        self._state = FolderState(options, drop, context=context, trusts_status=trusts_status)
+        drop, self._disposer = open_places()
+        self._state = FolderState(options, drop, self._format_for, context=context, trusts_status=trusts_status)
         self._notices = NoticeLog(context.log)
-        self._reader = FileReader(self._state, format_for=self._format_for, notices=self._notices)
         self._acknowledger = Acknowledger(self._state, self._disposer)
 
     def _format_for(self, name: str) -> Format:
@@ -83,12 +87,85 @@ class FileSource(Connector):
         return self._state.update()
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole file; see `connectors.directory.file_reader.FileReader.read`."""
-        return self._reader.read(partition.name, cursor)
+        """Yield the whole file.
+
+        Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
+        was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
+        with the content that the cursor describes.
+
+        Raises:
+            SourceUnavailable: the file can't be read now, or changed meanwhile.
+            SourceBroken: the file can't be read as it is.
+        """
+        return self._read(partition.name, cursor, None)
 
     def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
-        """Yield the file without known sections; see `connectors.directory.file_reader.FileReader.read`."""
-        return self._reader.read(partition.name, cursor, known)
+        """Yield what `read` yields, without known sections; see `connectors.files.file_batches.read_batches`."""
+        return self._read(partition.name, cursor, known)
+
+    def _read(self, name: str, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
+        known = self._state.read_files
+        file = self._state.drop.file(name)
+        try:
+            identity = file.status()
+            if self._state.was_read(name, identity, cursor):
+                known.mark_read(name, identity)
+                return
+            opened = file.open()
+        except FileNotFoundError:
+            self._note_missed(name, "It is listed, and there is no such file when it is opened.")
+            return  # removed since the scan, so nothing was read
+        except OSError as error:
+            raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
+        except SourceUnavailable as error:
+            self._note_missed(name, str(error))
+            raise
+        except SourceBroken as error:
+            known.mark_broken(name, self._state.found.files.get(name), str(error))
+            raise
+        with opened.file:
+            if not self._state.is_as_scanned(opened, identity):
+                self._note_missed(
+                    name, "When it is opened, it has another size, time or version than in the folder's list."
+                )
+                return
+            known.begin(name, opened.identity)
+            try:
+                self._check_readable(opened)
+                yield from self._read_open(opened, cursor, sections)
+                known.end(name, opened.identity)
+            except SourceBroken as error:
+                known.mark_broken(name, opened.identity, str(error))
+                raise
+            except OSError as error:
+                raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
+
+    def _note_missed(self, name: str, reason: str) -> None:
+        self._state.read_files.mark_missed(name, self.context.elapsed(), reason)
+
+    def _check_readable(self, opened: OpenFile) -> None:
+        if not opened.identity.size:
+            raise SourceBroken(
+                f"{opened.name} is empty and has been for {self.options.empty_seconds:g} seconds (empty_seconds). Drop"
+                " it again with its content, or remove it."
+            )
+        if reason := self._state.take_rejection(opened.name):
+            raise SourceBroken(reason)
+
+    def _read_open(self, opened: OpenFile, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
+        sha256, is_known = opened.compare_content(cursor)
+        if not opened.identity.is_proof:
+            self._state.read_files.remember_content(opened.name, sha256)
+        if is_known:
+            yield unchanged_batch(opened, sha256, cursor)
+            return
+        end = None if is_resubmitted(opened.name) else self._find_end(cast("BinaryIO", opened.file))
+        try:
+            file_format = self._format_for(opened.name)
+            yield from read_batches(opened, sha256, file_format, notices=self._notices, end=end, known=sections)
+        except SourceBroken:
+            self._state.read_files.mark_unreadable(opened.name, opened.identity)
+            raise
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         """Keep, archive or delete the file.
@@ -98,36 +175,28 @@ class FileSource(Connector):
         Raises:
             AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
         """
-        if "offset" in cursor:  # the file was not read to its end
-            return
-        with translate_errors(self._state.folder):
-            self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
-            self._acknowledger.acknowledge(partition.name, cursor, acknowledgement)
+        (failure,) = self.acknowledge_together([(partition, cursor, acknowledgement)])
+        if failure is not None:
+            raise failure
 
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
         """Do what ``acknowledge`` does for several files; return its error or None for each.
 
-        See `connectors.directory.acknowledgement.Acknowledger.acknowledge_together`.
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
         """
-        results: list[Exception | None] = [None] * len(partitions)
-        whole = [number for number, (_, cursor, _) in enumerate(partitions) if "offset" not in cursor]
+        # A cursor with an offset does not say that the file was read to its end.
+        whole = {number: item for number, item in enumerate(partitions) if "offset" not in item[1]}
         try:
             with translate_errors(self._state.folder):
-                self._state.drop.check()
-                failures = self._acknowledger.acknowledge_together(
-                    [
-                        (partition.name, cursor, acknowledgement)
-                        for partition, cursor, acknowledgement in (partitions[number] for number in whole)
-                    ]
-                )
+                self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
+                failures = self._acknowledger.acknowledge([(item[0].name, *item[1:]) for item in whole.values()])
                 self._state.drop.check()  # files that were absent may be on a share that was unmounted meanwhile
         except SourceUnavailable as error:
             failures = [error] * len(whole)
-        for number, failure in zip(whole, failures, strict=True):
-            results[number] = failure
-        return results
+        by_number = dict(zip(whole, failures, strict=True))
+        return [by_number.get(number) for number in range(len(partitions))]
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Move a file with unreadable content to the folder for such files, if there is one.

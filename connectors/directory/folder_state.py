@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from connectors.directory.drop_folder import DropFolder
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.read_files import ReadFiles
-from connectors.directory.readiness import Readiness
+from connectors.directory.readiness.evaluation import Readiness
 from connectors.directory.readiness.file_groups import Group
 from connectors.directory.scan import ScanResult
-from connectors.files.content_proof import is_proof
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.files.resubmission import is_resubmitted
 from connectors.files.stability import StabilityTracker
+from connectors.formats import Format
 from ingestd.sdk import Acknowledgement, Cursor, SourceContext, SourceError, WaitingReason
 
 _COMPARED_BYTES = 64 * 2**20
@@ -30,13 +30,19 @@ class FolderState:
     """
 
     def __init__(
-        self, options: DropOptions, drop: DropFolder, *, context: SourceContext, trusts_status: bool = True
+        self,
+        options: DropOptions,
+        drop: DropFolder,
+        format_for: Callable[[str], Format],
+        *,
+        context: SourceContext,
+        trusts_status: bool = True,
     ) -> None:
         self.options = options
         self.drop = drop
         self.context = context
         self._trusts_status = trusts_status
-        self.readiness = Readiness(options.rules, drop, now=context.now, elapsed=context.elapsed)
+        self.readiness = Readiness(options.rules, drop, format_for=format_for, now=context.now, elapsed=context.elapsed)
         self.stability = StabilityTracker(options.settle_seconds, trusts_times=trusts_status)
         self.empty_stability = StabilityTracker(options.empty_seconds, trusts_times=trusts_status)
         self.read_files = ReadFiles()
@@ -174,7 +180,7 @@ class FolderState:
         """
         if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False
-        if not is_proof(identity):
+        if not identity.is_proof:
             self.read_files.remember_content(name, str(cursor["sha256"]))
         return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import fnmatch
+import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal, cast
 
 import msgspec
 
-from connectors.beneath import Folder, LeadsOutside, RootedPath
+from connectors.beneath import Folder, LeadsOutside, NotRegularFile, RootedPath
 from connectors.directory.options import DirectoryOptions
-from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
+from connectors.directory.readiness.rule import TEXT_BYTES
 from connectors.directory.scan import Scanner, ScanResult
 from connectors.files.file_batches import OpenFile, open_file
 from connectors.files.identity import Identity
 from connectors.filesystem import translate_errors
-from connectors.formats import Format
 from connectors.mounts import MountGuard
 from ingestd.sdk import SourceBroken
 
@@ -42,7 +45,7 @@ class LocalFile(msgspec.Struct, frozen=True):
 
 
 class LocalFolder:
-    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters. ``other_readers``: see `Scanner`."""
+    """A folder on disk. Implements `DropFolder`. ``excluded``, ``other_readers``: see `Scanner`."""
 
     def __init__(
         self,
@@ -50,24 +53,12 @@ class LocalFolder:
         folder: Path,
         *,
         excluded: Iterable[RootedPath],
-        format_for: Callable[[str], Format],
         other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
-        rules = options.rules
         self.root = folder
-        self._format_for = format_for
         self._guard = MountGuard(folder, options.canary)
         self._follows_links = options.after == "keep"
-        self._scanner = Scanner(
-            folder,
-            options.patterns,
-            recursive=options.recursive,
-            excluded=excluded,
-            links=self._follows_links,
-            case_sensitive=options.case_sensitive,
-            is_companion=lambda base: any(rule.is_companion(base) for rule in rules),
-            other_readers=other_readers,
-        )
+        self._scanner = Scanner(folder, options, excluded=excluded, other_readers=other_readers)
 
     def check(self) -> None:
         """See `DropFolder.check`."""
@@ -122,18 +113,38 @@ class LocalFolder:
             return "absent"
         return "file" if stat.S_ISREG(status.st_mode) else "other"
 
-    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> DiskFolderView:
-        """See `Views.folder_view`."""
-        return DiskFolderView(folder=self.root, files=files, cache=cache)
+    @contextmanager
+    def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
+        """See `ScannedFolder.open_scanned`."""
+        with os.fdopen(self._place(name).open_file(), "rb") as file:
+            if not Identity.from_status(os.fstat(file.fileno())).has_same_content(identity):
+                raise FileNotFoundError(errno.ENOENT, "It was replaced or written to since it was listed", name)
+            yield cast("BinaryIO", file)
 
-    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> DiskFileView:
-        """See `Views.file_view`."""
-        return DiskFileView(
-            name=name,
-            folder=self.root,
-            locate=self._place,
-            identity=identity,
-            now=now,
-            cache=cache,
-            format_for=self._format_for,
-        )
+    def companion(self, name: str) -> Identity | None:
+        """See `ScannedFolder.companion`."""
+        try:
+            status = RootedPath(self.root, name).status()
+        except FileNotFoundError:
+            return None
+        return Identity.from_status(status) if stat.S_ISREG(status.st_mode) else None
+
+    def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
+        """See `ScannedFolder.companions`."""
+        found = {}
+        with (RootedPath(self.root) / folder.rstrip("/")).open_folder() as opened, opened.entries() as entries:
+            for entry in entries:
+                if fnmatch.fnmatchcase(entry.name, pattern):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_size:
+                        found[entry.name] = Identity.from_status(status)
+        return found
+
+    def text(self, name: str) -> str:
+        """See `ScannedFolder.text`."""
+        try:
+            descriptor = RootedPath(self.root, name).open_file()
+        except NotRegularFile as error:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from error
+        with os.fdopen(descriptor, "rb") as file:
+            return str(file.read(TEXT_BYTES), "utf-8", "replace")

@@ -106,10 +106,7 @@ def _find_in_folder(name: str, cursor: Cursor, archive: RootedPath) -> Iterator[
 
 
 def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
-    """Return True for the file itself or its copy.
-
-    The time of a copy is as exact as its file system allows.
-    """
+    """Return True for the file itself or its copy. The time of a copy is as exact as its file system allows."""
     if identity.size != cursor.get("size"):
         return False
     written = cursor.get("mtime_ns")

@@ -104,10 +104,7 @@ class ReadFiles:
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
-        """Record the reason why a file that was read failed.
-
-        The mapping may have rejected it, not the connector.
-        """
+        """Record the reason why a file that was read failed. The mapping may have rejected it, not the connector."""
         self.mark_broken(name, self._begun.get(name), reason)
 
     def mark_missed(self, name: str, elapsed: float, reason: str) -> None:

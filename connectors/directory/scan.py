@@ -1,23 +1,32 @@
-"""The scan of a drop folder. It opens no file: of 100 000 files it reads the names and the status."""
+"""The scan of a drop folder, and the names of files that are read: those that match a pattern and are not temporary.
+
+It opens no file: of 100 000 files it reads the names and the status.
+"""
 
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from connectors.beneath import Folder, LeadsOutside, RootedPath
-from connectors.directory.name_filter import NameFilter, has_temporary_name
+from connectors.directory.options import DirectoryOptions
 from connectors.files.identity import Identity
+from connectors.files.resubmission import origin_name
 from connectors.filesystem import describe_error, is_not_responding
-from connectors.formats.names import is_no_data_folder
+from connectors.formats.names import holds_no_data, is_no_data_folder
 from ingestd.sdk import SourceUnavailable, counted
 
 _NAMED = 5
+_REPORTS = (".receipt.json", ".reason.txt")
+"""The ends of the names of what ingestd writes about files."""
 
 
 class ScanResult(msgspec.Struct):
@@ -40,9 +49,10 @@ class ScanResult(msgspec.Struct):
         """A sentence on the files that no pattern matches; empty if there are none."""
         if not self.unmatched:
             return ""
-        count, more = self.unmatched, self.unmatched - len(self.unmatched_names)
+        more = self.unmatched - len(self.unmatched_names)
         names = ", ".join([*self.unmatched_names, *([f"and {more} more"] if more else [])])
-        return f"No pattern matches {counted(count, 'file')} ({names}). Set pattern, and format if needed, to have them read."
+        files = counted(self.unmatched, "file")
+        return f"No pattern matches {files} ({names}). Set pattern, and format if needed, to have them read."
 
     def count_unmatched(self, name: str) -> None:
         """Record a regular file that no pattern matches."""
@@ -63,28 +73,21 @@ class Scanner:
     def __init__(
         self,
         folder: Path,
-        patterns: Sequence[str],
+        options: DirectoryOptions,
         *,
-        recursive: bool,
         excluded: Iterable[RootedPath],
-        links: bool,
-        case_sensitive: bool = False,
-        is_companion: Callable[[str], bool] = lambda _: False,
-        other_readers: Callable[[RootedPath], Collection[str]] = lambda _: (),
+        other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
-        """``is_companion`` returns True for the name of a file that belongs to others, such as a marker.
-
-        ``other_readers`` returns the other pipelines that read a file.
-        """
+        """``excluded``: folders that are not entered. ``other_readers`` returns the other pipelines that read a file."""
         self._other_readers = other_readers
         self._folder = folder
-        self._recursive = recursive
+        self._recursive = options.recursive
         self._excluded = frozenset(path.name for path in excluded if path.root == folder)
-        self._links = links
-        self._is_companion = is_companion
+        self._follows_links = options.after == "keep"
+        self._rules = options.rules
         self._accepted: Mapping[str, Identity] = {}
         """The files of the last scan, with names that need no second check."""
-        self._matches = NameFilter(patterns, case_sensitive=case_sensitive).matches
+        self._matches = NameFilter(options.patterns, case_sensitive=options.case_sensitive).matches
 
     def scan(self) -> ScanResult:
         """Return all files of the folder.
@@ -146,7 +149,7 @@ class Scanner:
     def _belongs_to_others(self, base: str, name: str) -> bool:
         return (
             has_temporary_name(base)
-            or self._is_companion(base)
+            or any(rule.is_companion(base) for rule in self._rules)
             or bool(self._other_readers(RootedPath(self._folder, name)))
         )
 
@@ -171,7 +174,7 @@ class Scanner:
             found.files[name] = Identity.from_status(status)
 
     def _follow_link(self, name: str, found: ScanResult) -> os.stat_result | None:
-        if not self._links:
+        if not self._follows_links:
             found.skipped[name] = "it is a link, and a link can't be archived or deleted; drop the file itself"
             return None
         try:
@@ -199,3 +202,46 @@ def _is_text(name: str, found: ScanResult) -> bool:
         found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
         return False
     return True
+
+
+class NameFilter:
+    """Selects names by globs; a glob with a slash is compared with the path below the folder."""
+
+    def __init__(self, patterns: Sequence[str], *, case_sensitive: bool) -> None:
+        flags = 0 if case_sensitive else re.IGNORECASE
+        self._matches_name = _compile([pattern for pattern in patterns if "/" not in pattern], flags)
+        self._matches_path = _compile([pattern for pattern in patterns if "/" in pattern], flags)
+
+    def matches(self, base: str, name: str) -> bool:
+        """Return True if the file ``base`` with the path ``name`` is read."""
+        if not self._matches_pattern(base, name):
+            # A file of rejected rows matches if its origin does, whatever format it is written in.
+            origin = origin_name(base)
+            if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
+                return False
+        return not has_temporary_name(base)
+
+    def _matches_pattern(self, base: str, name: str) -> bool:
+        by_name, by_path = self._matches_name, self._matches_path
+        return bool((by_name and by_name(base)) or (by_path and by_path(name)))
+
+
+def has_temporary_name(base: str) -> bool:
+    """Return True if a file of this name, without folders, never holds data of a user."""
+    return holds_no_data(base) or base.lower().endswith(_REPORTS)
+
+
+def is_temporary(name: str) -> bool:
+    """Return True if the path has a hidden or temporary name, or is in a folder that is never read."""
+    folders, _, base = name.rpartition("/")
+    return has_temporary_name(base) or any(map(is_no_data_folder, folders.split("/")))
+
+
+def _compile(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[str] | None] | None:
+    return _compiled(tuple(patterns), flags).match if patterns else None
+
+
+@lru_cache(maxsize=64)
+def _compiled(patterns: tuple[str, ...], flags: int) -> re.Pattern[str]:
+    """Return one expression for all patterns. Most folders have the default ones."""
+    return re.compile("|".join(map(fnmatch.translate, patterns)), flags)

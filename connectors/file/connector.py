@@ -12,19 +12,18 @@ from typing import ClassVar
 from connectors.beneath import LeadsOutside, RootedPath
 from connectors.file.checks import describe_office_lock, run_checks
 from connectors.file.options import FileOptions
-from connectors.files import (
-    Identity,
+from connectors.files.file_batches import (
+    NoticeLog,
     OpenFile,
-    StabilityTracker,
     open_file,
     read_batches,
     read_sample_file,
     unchanged_batch,
 )
-from connectors.files.content_proof import is_proof
-from connectors.files.notices import NoticeLog
+from connectors.files.identity import Identity
+from connectors.files.stability import StabilityTracker
 from connectors.filesystem import describe_error, real_path
-from connectors.folder_watch import ConnectorWatch
+from connectors.folder_watch import FolderWatch
 from connectors.formats import Format, resolve_format
 from ingestd.sdk import (
     Batch,
@@ -58,7 +57,9 @@ class FileConnector(Connector):
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
-        self._watch = ConnectorWatch.of_one_folder(self._path.parent, mode=options.watch, log=context.log)
+        self._watch = FolderWatch(
+            self._path.parent, mode=options.watch, report=lambda sentence: context.log(f"{sentence}.")
+        )
 
     @classmethod
     def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
@@ -150,7 +151,7 @@ class FileConnector(Connector):
         try:
             place = self._place()
             listed = Identity.from_status(place.status())
-            if listed.matches_cursor(cursor) and is_proof(listed):
+            if listed.matches_cursor(cursor) and listed.is_proof:
                 return
             opened = open_file(place, self._name)
         except FileNotFoundError:

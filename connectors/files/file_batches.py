@@ -6,28 +6,32 @@ import hashlib
 import io
 import os
 import pwd
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from pathlib import PurePosixPath
-from typing import Any, BinaryIO, cast
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 import polars as pl
 
 from connectors.beneath import NotRegularFile, RootedPath
-from connectors.files.file_head import FileHead
 from connectors.files.identity import Identity
-from connectors.files.notices import NoticeLog
-from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import is_resubmitted, split_by_origin
+from connectors.filesystem import describe_error, real_path
 from connectors.formats import Format, RecordChunk
-from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
+from ingestd.sdk import NOTICE, Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import broken_instead_of_failed, check_count
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
 
+FindEnd = Callable[[BinaryIO], int | None]
+"""Returns the number of bytes that hold records; None: all."""
+Item = TypeVar("Item")
+
+_MOST_NOTICES = 1_000
 SECTIONS_BYTES = 2**20
 """A smaller file is always read as a whole, which takes less time than the comparison of its sections."""
 
@@ -85,8 +89,6 @@ def open_file(path: RootedPath, name: str) -> OpenFile:
     """
     try:
         descriptor = path.open_file()
-    except FileNotFoundError:
-        raise
     except NotRegularFile as error:
         raise SourceBroken(f"{name} is no longer a regular file.") from error
     except PermissionError as error:
@@ -94,6 +96,24 @@ def open_file(path: RootedPath, name: str) -> OpenFile:
     status = os.fstat(descriptor)
     file = os.fdopen(descriptor, "rb", buffering=0)
     return OpenFile(name=name, file=file, identity=Identity.from_status(status), owner=_user_name(status.st_uid))
+
+
+class NoticeLog:
+    """Calls ``report`` with each notice of a source that is new: what a reading guessed or left out."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._reported: set[str] = set()
+
+    def add(self, name: str, facts: Mapping[str, str]) -> None:
+        """Report the notice in the facts of the file ``name``, unless there is none or it was reported before."""
+        notice = facts.get(NOTICE, "")
+        if not notice or notice in self._reported:
+            return
+        if len(self._reported) >= _MOST_NOTICES:
+            self._reported.clear()
+        self._reported.add(notice)
+        self._report(f"{name}: {notice}")
 
 
 def read_batches(
@@ -164,6 +184,59 @@ def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Bat
         last=True,
         unchanged=True,
     )
+
+
+def read_sample_file(
+    path: Path, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
+) -> Iterator[Batch]:
+    """Yield the whole file that a person named; a link is followed.
+
+    Raises:
+        SourceBroken: there is no such file, or it can't be read in this format.
+    """
+    real = real_path(path)
+    try:
+        opened = open_file(RootedPath(real.parent, real.name), path.name)
+        yield from read_open_file(opened, file_format, notices=notices, find_end=find_end)
+    except FileNotFoundError:
+        raise SourceBroken(f"There is no sample file {path}.") from None
+    except OSError as error:
+        raise SourceBroken(f"The sample file {path} can't be read: {describe_error(error)}") from error
+
+
+def read_open_file(
+    opened: OpenFile, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
+) -> Iterator[Batch]:
+    """Yield the whole of an open file, and close it."""
+    with opened.file:
+        end = find_end(cast("BinaryIO", opened.file))
+        yield from read_batches(opened, opened.sha256(), file_format, notices=notices, end=end)
+
+
+def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
+    """Yield the items; each following one is made in another thread meanwhile. At most one waits.
+
+    An exception of ``items`` reaches the caller in its place. When this generator is closed, no item is being made any more.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
+
+
+class FileHead:
+    """The first ``end`` bytes of a file, for a format that reads in order."""
+
+    def __init__(self, file: BinaryIO, end: int) -> None:
+        self._file = file
+        self._left = end
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as from a binary file; return nothing at ``end``."""
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
 
 
 class _HashingFile:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from connectors.mounts import has_change_time
 from ingestd.sdk import Cursor
+
+COMPARED_BYTES = 4 * 2**20
+"""Larger files are never compared by content only because their file system keeps no time of changes."""
 
 
 class Identity(NamedTuple):
@@ -45,12 +49,15 @@ class Identity(NamedTuple):
 
     def to_cursor(self, sha256: str) -> dict[str, object]:
         """Return the cursor of a reading to the end of the file."""
-        cursor: dict[str, object] = {
-            "device": self.device,
-            "inode": self.inode,
-            "size": self.size,
-            "mtime_ns": self.mtime_ns,
-            "ctime_ns": self.ctime_ns,
-            "sha256": sha256,
-        }
-        return {**cursor, "version": self.version} if self.version else cursor
+        cursor = {**self._asdict(), "sha256": sha256}
+        if not self.version:
+            del cursor["version"]
+        return cursor
+
+    @property
+    def is_proof(self) -> bool:
+        """True if an equal identity proves an equal content, or the file is too large to be compared all the time.
+
+        The identity of a remote file has no device, and counts as a proof.
+        """
+        return self.size >= COMPARED_BYTES or has_change_time(self.device)

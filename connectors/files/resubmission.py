@@ -119,10 +119,7 @@ def resubmitted_format(name: str, configured: str | Format | None) -> Format:
 
 
 def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
-    """Yield the chunks of the file ``name``.
-
-    A chunk with resubmitted rows becomes one chunk for each origin.
-    """
+    """Yield the chunks of the file ``name``. A chunk with resubmitted rows becomes one chunk for each origin."""
     named_origin = origin_name(name.rpartition("/")[2])
     for chunk in chunks:
         if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from connectors.filesystem import list_names
 from connectors.log.folder import LogFolder
 from connectors.log.names import LogNames
 from connectors.log.options import LogOptions
@@ -24,17 +25,17 @@ def run_checks(
     yield Step(name="folder", outcome="passed", sentence=f"{folder.path} can be listed.")
     matching = [name for name in files if names.log_of(name) is not None]
     if unreadable := sorted(name for name in matching if not folder.is_readable(name)):
-        sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
+        sentence = f"{counted(len(unreadable), 'file')} can't be read ({list_names(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     if folder.unread:
         sentences = list(folder.unread.values())
         more = [f"So are {len(sentences) - _NAMED} more."] if len(sentences) > _NAMED else []
         yield Step(name="links", outcome="failed", sentence=" ".join([*sentences[:_NAMED], *more]))
     logs = names.logs(files)
-    listed = f": {_list(logs)}" if logs else ""
+    listed = f": {list_names(logs)}" if logs else ""
     yield Step(name="logs", outcome="passed", sentence=f"{len(logs)} match {', '.join(options.patterns)}{listed}.")
     older = sorted(name for name in matching if not names.is_log(name))
-    listed = f": {_list(older)}" if older else ""
+    listed = f": {list_names(older)}" if older else ""
     sentence = f"{counted(len(older), 'rotated file')} for {', '.join(options.rotations)}{listed}."
     yield Step(name="rotated files", outcome="passed", sentence=sentence)
     reasons = []
@@ -45,8 +46,3 @@ def run_checks(
             reasons.append(str(error))
     if reasons:
         yield Step(name="format", outcome="failed", sentence=" ".join(reasons[:_NAMED]))
-
-
-def _list(names: list[str]) -> str:
-    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    return ", ".join([*names[:_NAMED], *more])

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from connectors.files import Identity, read_sample_file
-from connectors.files.notices import NoticeLog
+from connectors.files.file_batches import NoticeLog, read_sample_file
+from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, real_path
-from connectors.folder_watch import ConnectorWatch
+from connectors.folder_watch import FolderWatch
 from connectors.formats import resolve_format
 from connectors.log.checks import run_checks
 from connectors.log.cursor import CursorPart, LogCursor, read_log_cursor
@@ -39,10 +39,7 @@ from ingestd.sdk import (
 
 
 class LogConnector(Connector):
-    """Files that grow. A partition is a log with its rotated files, named by its file.
-
-    It yields only new rows.
-    """
+    """Files that grow. A partition is a log with its rotated files, named by its file. It yields only new rows."""
 
     Options: ClassVar[type[LogOptions]] = LogOptions
     options: LogOptions
@@ -55,7 +52,9 @@ class LogConnector(Connector):
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._pending = PendingLines(options.idle_seconds, context)
         self._notices = NoticeLog(context.log)
-        self._watch = ConnectorWatch.of_one_folder(self._folder.path, mode=options.watch, log=context.log)
+        self._watch = FolderWatch(
+            self._folder.path, mode=options.watch, report=lambda sentence: context.log(f"{sentence}.")
+        )
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:
@@ -117,12 +116,11 @@ class LogConnector(Connector):
         row = log_cursor.rows
         parts = [file.part for file in matched.files]
         follower = LogFollower(
-            self._folder,
-            followed,
-            self._format_for(log),
-            idle_seconds=self.options.idle_seconds,
-            is_overdue=self._is_overdue(log),
-            hold=lambda: self._pending.hold(log),
+            log=log,
+            folder=self._folder,
+            followed=followed,
+            file_format=self._format_for(log),
+            pending=self._pending,
             columns=log_cursor.columns,
         )
         for at, file in enumerate(matched.files):
@@ -160,9 +158,6 @@ class LogConnector(Connector):
 
     def _format_for(self, log: str) -> GrowableFormat:
         return require_growable(resolve_format(log, self.options.format), log)
-
-    def _is_overdue(self, log: str) -> Callable[[CursorPart, Identity, bool], bool]:
-        return lambda part, identity, quoted: self._pending.is_overdue(log, part, identity, quoted=quoted)
 
     def _report_lost(self, log: str, lost: CursorPart) -> None:
         self.context.log(

@@ -5,13 +5,10 @@ This module performs no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from ingestd.sdk import Cursor
 
 _MARKS = 16
@@ -19,7 +16,7 @@ _LOST = 16
 """The number of lost files that are remembered, because one may return under another name or packed."""
 
 
-class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
+class LogColumns(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The columns of a log by its last header, with their units."""
 
     names: tuple[str, ...] = ()
@@ -29,7 +26,7 @@ class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
 NO_COLUMNS = LogColumns()
 
 
-class FileTop(msgspec.Struct, frozen=True, kw_only=True):
+class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Encoding and dialect of a file, by its beginning.
 
     ``end`` and ``rows``: the length of that, in bytes and in rows. ``columns``: those of the log's earlier files, if the
@@ -45,7 +42,7 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True):
     guessed: bool = False
 
 
-class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
+class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One file of a log. The field names are part of stored cursors.
 
     ``size``, ``mtime_ns`` and ``ctime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash
@@ -97,10 +94,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for another file with the same content.
-
-        ``offset`` is smaller if that file holds less.
-        """
+        """Return the part for another file with the same content. ``offset`` is smaller if that file holds less."""
         is_whole = offset == self.offset
         return replace(
             self,
@@ -128,7 +122,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, marks=tuple(marks))
 
 
-class LogCursor(msgspec.Struct, frozen=True, kw_only=True):
+class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The position of a reading in a log.
 
     ``rows``: the number of rows in all files together. ``parts``: the files, the oldest first. ``columns``: those of the last
@@ -136,13 +130,15 @@ class LogCursor(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rows: int = 0
-    parts: tuple[CursorPart, ...] = ()
+    parts: tuple[CursorPart, ...] = msgspec.field(default=(), name="files")
     columns: LogColumns = NO_COLUMNS
 
     def to_token(self) -> dict[str, object]:
         """Return the cursor as JSON values."""
-        token: dict[str, object] = {"rows": self.rows, "files": [_part_token(part) for part in self.parts]}
-        return token | ({"columns": _columns_token(self.columns)} if self.columns.names else {})
+        token: dict[str, object] = msgspec.json.decode(msgspec.json.encode(self))
+        if not self.columns.names:
+            del token["columns"]
+        return token
 
     def bounded(self) -> LogCursor:
         """Return the cursor without the oldest lost files."""
@@ -153,43 +149,7 @@ class LogCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_log_cursor(cursor: Cursor | None) -> LogCursor:
     """Return the position that a cursor holds; the start of the log if there is no cursor, or one of another connector."""
-    if cursor is None:
-        return LogCursor()
-    token: Mapping[str, Any] = cursor
     try:
-        parts = tuple(_read_part(part) for part in token["files"])
-        return LogCursor(rows=int(token["rows"]), parts=parts, columns=_read_columns(token.get("columns", {})))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return msgspec.convert(dict(cursor or {}), LogCursor)
+    except msgspec.ValidationError:
         return LogCursor()
-
-
-_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(CursorPart)}
-
-
-def _part_token(part: CursorPart) -> dict[str, object]:
-    """Return the fields that differ from their default."""
-    known = {name: value for name, value in msgspec.structs.asdict(part).items() if value != _DEFAULTS[name]}
-    if part.top is not None:
-        known["top"] = msgspec.structs.asdict(replace(part.top, columns=NO_COLUMNS)) | {
-            "columns": _columns_token(part.top.columns)
-        }
-    if part.marks:
-        known["marks"] = [list(mark) for mark in part.marks]
-    return known
-
-
-def _columns_token(columns: LogColumns) -> dict[str, object]:
-    return {"names": list(columns.names), "units": [list(unit) for unit in columns.units]} if columns.names else {}
-
-
-def _read_columns(token: Mapping[str, Any]) -> LogColumns:
-    units = tuple((column, unit) for column, unit in token.get("units", ()))
-    return LogColumns(names=tuple(token.get("names", ())), units=units)
-
-
-def _read_part(token: Mapping[str, Any]) -> CursorPart:
-    known = dict(token)
-    if "top" in known:
-        known["top"] = FileTop(**known["top"] | {"columns": _read_columns(known["top"]["columns"])})
-    known["marks"] = tuple((offset, sha256) for offset, sha256 in known.get("marks", ()))
-    return CursorPart(**known)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connectors.beneath import Folder, NotRegularFile, RootedPath
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, real_path
 from connectors.log.names import LogNames
 from ingestd.sdk import SourceBroken, SourceUnavailable

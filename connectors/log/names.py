@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.formats.compression import inner_name, packed_suffix
 from connectors.formats.names import holds_no_data
 

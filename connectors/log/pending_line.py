@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.log.cursor import CursorPart
 from ingestd.sdk import SourceContext
 
@@ -18,7 +18,7 @@ class PendingLines:
     """Last lines without a line end, by log, file and offset."""
 
     def __init__(self, idle_seconds: float, context: SourceContext) -> None:
-        self._idle_seconds = idle_seconds
+        self.idle_seconds = idle_seconds
         self._context = context
         self._since: dict[tuple[str, tuple[int, int], int], tuple[int, float]] = {}
         self._until: dict[str, float] = {}
@@ -57,13 +57,13 @@ class PendingLines:
         if size < 0 and age >= 0:
             since = now - age  # it was not observed before, so the file's own time is the best estimate
         self._since[key] = (identity.size, since)
-        if now - since >= self._idle_seconds:
+        if now - since >= self.idle_seconds:
             return True
         if not sentence:
             line = f"The last row of {log} has no line end yet; it is read as it is"
             quote = f"A row of {log} opens a quote that is not closed yet; it is rejected"
-            sentence = f"{quote if quoted else line} after {self._idle_seconds:g} seconds (idle_seconds)."
-        self._wait(log, since + self._idle_seconds, sentence)
+            sentence = f"{quote if quoted else line} after {self.idle_seconds:g} seconds (idle_seconds)."
+        self._wait(log, since + self.idle_seconds, sentence)
         return False
 
     def hold(self, log: str) -> None:

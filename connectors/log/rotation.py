@@ -12,14 +12,12 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
-from connectors.files.content_proof import COMPARED_BYTES, is_proof
+from connectors.files.identity import COMPARED_BYTES, Identity
 from connectors.formats.compression import UNPACKING_ERRORS, inner_name, is_disk_error, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import LogFolder
-from connectors.log.followed_files import FollowedFiles
+from connectors.log.followed_files import FollowedFiles, find_common_prefix, starts_with
 from connectors.log.names import LogNames
-from connectors.log.prefix import find_common_prefix, starts_with
 from ingestd.sdk import SourceBroken
 
 _ATTEMPTS = 10
@@ -37,10 +35,7 @@ class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """``files``: in the order in which they are read.
-
-    ``lost``: the file that was read last, if it can't be found.
-    """
+    """``files``: in the order in which they are read. ``lost``: the file that was read last, if it can't be found."""
 
     files: tuple[MatchedFile, ...]
     lost: CursorPart | None
@@ -104,10 +99,7 @@ class FileMatcher:
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the files of the cursor that still have their inode and their content.
-
-        The others have no name.
-        """
+        """Return the files of the cursor that still have their inode and their content. The others have no name."""
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []
@@ -127,7 +119,7 @@ class FileMatcher:
             return part.is_unchanged(identity) or (
                 not part.done and self._common_prefix(replace(part, marks=()), name, identity) is not None
             )
-        is_proven = part.is_unchanged(identity) and is_proof(identity)
+        is_proven = part.is_unchanged(identity) and identity.is_proof
         if is_proven and not is_current:
             return True
         if identity.size < part.offset:

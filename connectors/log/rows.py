@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias, cast
 
 import polars as pl
 from msgspec.structs import replace
@@ -28,9 +28,8 @@ from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
-from connectors.formats.text import Encoding, encoding_by_name, open_text
+from connectors.formats.text import Encoding, TextFile, encoding_by_name, open_text
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
-from connectors.log.lines import LineScanner
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 
@@ -80,6 +79,46 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
     if isinstance(file_format, Csv):
         return _CsvRowReader(file_format, top, head, name)
     return _NdjsonRowReader(top, name)
+
+
+class LineScanner:
+    """Finds the ends of lines in one encoding. ``width``: the number of bytes of a line feed."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding: Encoding = encoding_by_name(encoding)
+        wide = {"utf-16": 2, "utf-32": 4}.get(self._encoding.codec[:6], 1)
+        self._feed = (10).to_bytes(wide, "big" if self._encoding.codec.endswith("be") else "little")
+        self.width = wide
+        self.encoding = self._encoding.name
+        self.is_utf8 = self._encoding.is_utf8
+
+    def last_end(self, data: bytes) -> int:
+        """Return the offset behind the last line feed; 0 if there is none."""
+        at = data.rfind(self._feed)
+        while at >= 0 and at % self.width:
+            at = data.rfind(self._feed, 0, at + self.width - 1)
+        return at + self.width if at >= 0 else 0
+
+    def end_of(self, data: bytes, count: int) -> int:
+        """Return the offset behind the first ``count`` line feeds, which must exist."""
+        end = 0
+        for _ in range(count):
+            end = self.first_end(data, end)
+        return end
+
+    def first_end(self, data: bytes, start: int = 0) -> int:
+        """Return the offset behind the first line feed from ``start`` on; 0 if there is none."""
+        at = data.find(self._feed, start)
+        while at >= 0 and at % self.width:
+            at = data.find(self._feed, at + 1)
+        return at + self.width if at >= 0 else 0
+
+    def utf8(self, data: bytes) -> bytes:
+        """Return the text as UTF-8. Bytes that are invalid in the encoding become bytes that are invalid in UTF-8."""
+        if self._encoding.is_utf8:
+            return data
+        text = TextFile(cast("BinaryIO", io.BytesIO()), data, self._encoding, ended=True)
+        return b"".join(iter(lambda: text.read(len(data)), b""))
 
 
 class RowReader(ABC):
@@ -207,10 +246,7 @@ def _one_block(text: bytes) -> int:
 def _parse_csv_top(
     file_format: Csv, buffer: bytes, encoding: Encoding, *, lines: LineScanner, name: str, known: LogColumns
 ) -> FileTop | None:
-    """Return the top of a CSV file.
-
-    ``buffer``: the whole lines of its beginning, without a byte order mark.
-    """
+    """Return the top of a CSV file. ``buffer``: the whole lines of its beginning, without a byte order mark."""
     text = lines.utf8(buffer)
     hint = separator_line(text)
     configured = file_format.dialect

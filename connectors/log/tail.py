@@ -5,20 +5,20 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.formats import RecordChunk
 from connectors.formats.compression import UNPACKING_ERRORS, is_disk_error, open_unpacked
 from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
 from connectors.log.folder import LogFolder
-from connectors.log.followed_files import FollowedFiles
-from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.followed_files import FollowedFiles, Prefix, read_prefix
+from connectors.log.pending_line import PendingLines
 from connectors.log.rotation import FilesChanging, MatchedFile
 from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, parse_top
 from ingestd.sdk import SourceBroken
@@ -26,9 +26,6 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _GRANULARITY_SECONDS = 2
 """The resolution of file times on some file systems: a file that is written may keep its time for this long."""
-
-IsOverdue = Callable[[CursorPart, Identity, bool], bool]
-"""Returns True if the end of a file has waited long enough for its line end; the last argument: inside quotes."""
 
 
 class TailStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,36 +37,21 @@ class TailStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why.
-
-    What was read before remains valid.
-    """
+    """A packed file can't be unpacked to its end; the message says why. What was read before remains valid."""
 
 
-class LogFollower:
+class LogFollower(msgspec.Struct, kw_only=True):
     """Reads new records of the files of one log.
 
-    ``columns``: those of its last header so far. ``hold`` is called if the last line has no end, and is no valid record yet.
+    ``columns``: those of its last header so far. ``pending``: since when its last lines without a line end wait.
     """
 
-    def __init__(
-        self,
-        folder: LogFolder,
-        followed: FollowedFiles,
-        file_format: GrowableFormat,
-        *,
-        idle_seconds: float,
-        is_overdue: IsOverdue,
-        hold: Callable[[], None],
-        columns: LogColumns = NO_COLUMNS,
-    ) -> None:
-        self.folder = folder
-        self.followed = followed
-        self.file_format = file_format
-        self.idle_seconds = idle_seconds
-        self.is_overdue = is_overdue
-        self.hold = hold
-        self.columns = columns
+    log: str
+    folder: LogFolder
+    followed: FollowedFiles
+    file_format: GrowableFormat
+    pending: PendingLines
+    columns: LogColumns = NO_COLUMNS
 
     def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
         """Yield the new records; ``row``: the number of rows of the log before them.
@@ -224,7 +206,7 @@ class _TailPass:
             count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
             if line:
-                chunks = iter((reader.reject_open_quote(text, before, self._follower.idle_seconds),))
+                chunks = iter((reader.reject_open_quote(text, before, self._follower.pending.idle_seconds),))
             else:
                 chunks = iter((reader.reject_too_large(text, before),))
             after = replace(self._advance(part, count), skips=not line)
@@ -233,7 +215,7 @@ class _TailPass:
             if not part.rotated and not part.packed:
                 found = list(chunks)
                 if any(chunk.rejects for chunk in found):  # such as too few fields: the rest of it is expected
-                    self._follower.hold()
+                    self._follower.pending.hold(self._follower.log)
                     return
                 chunks = iter(found)
             after = replace(part, half=len(self._buffer), half_row=before)
@@ -248,4 +230,5 @@ class _TailPass:
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
 
     def _is_overdue(self, part: CursorPart, *, quoted: bool) -> bool:
-        return part.packed or self._follower.is_overdue(part, self._identity, quoted)
+        follower = self._follower
+        return part.packed or follower.pending.is_overdue(follower.log, part, self._identity, quoted=quoted)

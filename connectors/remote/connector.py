@@ -11,7 +11,6 @@ from connectors.directory.checks import describe_scan
 from connectors.directory.file_source import FileSource
 from connectors.files.file_batches import read_batches
 from connectors.files.identity import Identity
-from connectors.formats import Format
 from connectors.remote.disposer import RemoteDisposer, RemotePlaces
 from connectors.remote.folder import RemoteDropFile, RemoteFolder
 from connectors.remote.options import RemoteOptions
@@ -33,13 +32,11 @@ class RemoteConnector(FileSource):
     def __init__(self, options: RemoteOptions, context: SourceContext) -> None:
         super().__init__(options, context, self._open_places, trusts_status=False)
 
-    def _open_places(self, format_for: Callable[[str], Format]) -> tuple[RemoteFolder, RemoteDisposer]:
+    def _open_places(self) -> tuple[RemoteFolder, RemoteDisposer]:
         options = self.options
         self._store: RemoteStore = open_store(options, self.context.base)
         places = RemotePlaces(options)
-        self._drop = RemoteFolder(
-            options, self._store, excluded=places.all, format_for=format_for, other_readers=self.context.other_readers
-        )
+        self._drop = RemoteFolder(options, self._store, excluded=places.all, other_readers=self.context.other_readers)
         self._remote = RemoteDisposer(
             options, places, self._drop, format_for=self._format_of_rejected, now=self.context.now
         )
@@ -60,15 +57,10 @@ class RemoteConnector(FileSource):
             )
         ]
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
-        """Keep, archive or delete the file, also after `interrupt`; see `FileSource.acknowledge`."""
-        self._store.allow()
-        super().acknowledge(partition, cursor, acknowledgement)
-
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Do what ``acknowledge`` does for several files, also after `interrupt`."""
+        """Keep, archive or delete files, also after `interrupt`; see `FileSource.acknowledge_together`."""
         self._store.allow()
         return super().acknowledge_together(partitions)
 

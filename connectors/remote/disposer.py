@@ -109,8 +109,18 @@ class RemoteDisposer:
     def _check_writable(self, path: str) -> None:
         check_writable(self._address.display(path), self._folder.readers_of(path))
 
-    def dispose(self, file: AcknowledgedFile) -> None:
-        """See `Disposer.dispose`."""
+    def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
+        """See `Disposer.dispose`. One after the other: a server makes each request durable on its own."""
+        failures: list[SourceError | None] = []
+        for file in files:
+            try:
+                self._dispose(file)
+                failures.append(None)
+            except SourceError as error:
+                failures.append(error)
+        return failures
+
+    def _dispose(self, file: AcknowledgedFile) -> None:
         rows = self._write_quarantine(file)
         match self._options.after:
             case "keep":
@@ -126,17 +136,6 @@ class RemoteDisposer:
             case "delete":
                 self._write_receipt(file, rows, "It is deleted.")
                 self._store.delete(self._folder.path(file.name), file.identity)
-
-    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """See `Disposer.dispose_together`. One after the other: a server makes each request durable on its own."""
-        failures: list[SourceError | None] = []
-        for file in files:
-            try:
-                self.dispose(file)
-                failures.append(None)
-            except SourceError as error:
-                failures.append(error)
-        return failures
 
     def dispose_companion(self, name: str, ended: float) -> None:
         """See `Disposer.dispose_companion`."""

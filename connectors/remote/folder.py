@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import io
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar, cast
+from typing import BinaryIO, Literal, cast
 
-import msgspec
-
-from connectors.directory.name_filter import NameFilter, has_temporary_name, is_temporary
-from connectors.directory.readiness.folder_view import ContentCache
-from connectors.directory.scan import ScanResult
+from connectors.directory.readiness.rule import TEXT_BYTES
+from connectors.directory.scan import NameFilter, ScanResult, has_temporary_name, is_temporary
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
-from connectors.formats import Format
 from connectors.formats.names import is_no_data_folder
 from connectors.remote.address import join
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteEntry, RemoteStore, find_name_fault
 from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
-T = TypeVar("T")
-
-_TEXT_BYTES = 2**20
-"""The part of a sidecar or manifest that is read. No real one is larger."""
 _MOST_SKIPPED = 1_000
 
 
@@ -76,14 +67,12 @@ class RemoteFolder:
         store: RemoteStore,
         *,
         excluded: Collection[str],
-        format_for: Callable[[str], Format],
         other_readers: Callable[[str], Collection[str]] = lambda _: (),
     ) -> None:
         self.options = options
         self._other_readers = other_readers
         self.store = store
         self._address = options.address
-        self._format_for = format_for
         self._excluded = frozenset(excluded)
         self._filter = NameFilter(options.patterns, case_sensitive=options.case_sensitive)
         self._companions: dict[str, Identity] = {}
@@ -183,31 +172,31 @@ class RemoteFolder:
         return "file"
 
     def companion(self, name: str) -> Identity | None:
-        """Return the identity of a companion at the last scan; None if there is none."""
+        """See `ScannedFolder.companion`. That of the last scan."""
         return self._companions.get(name)
 
-    def companions(self, folder: str) -> Iterator[tuple[str, Identity]]:
-        """Yield the names in one sub-folder (empty: the folder itself) of the companions of the last scan."""
-        for name, identity in self._companions.items():
-            above, _, base = name.rpartition("/")
-            if above == folder.rstrip("/"):
-                yield base, identity
+    def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
+        """See `ScannedFolder.companions`. Those of the last scan."""
+        above = {name.rpartition("/")[::2]: identity for name, identity in self._companions.items()}
+        return {
+            base: identity
+            for (parent, base), identity in above.items()
+            if parent == folder.rstrip("/") and identity.size and fnmatch.fnmatchcase(base, pattern)
+        }
 
     def text(self, name: str) -> str:
-        """Return the beginning of a small text file."""
+        """See `ScannedFolder.text`."""
         content = io.BytesIO()
-        self.store.fetch(self.path(name), content, most=_TEXT_BYTES)
+        self.store.fetch(self.path(name), content, most=TEXT_BYTES)
         return content.getvalue().decode("utf-8", "replace")
 
-    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> RemoteFolderView:
-        """See `Views.folder_view`."""
-        return RemoteFolderView(folder=self, files=files, cache=cache)
-
-    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> RemoteFileView:
-        """See `Views.file_view`."""
-        return RemoteFileView(
-            name=name, folder=self, identity=identity, now=now, cache=cache, format_for=self._format_for
-        )
+    @contextmanager
+    def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
+        """See `ScannedFolder.open_scanned`. A copy, which has no name."""
+        with tempfile.TemporaryFile() as copy:
+            self.store.fetch(self.path(name), cast("BinaryIO", copy), expected=identity)
+            copy.seek(0)
+            yield cast("BinaryIO", copy)
 
 
 class _Listing:
@@ -250,75 +239,3 @@ class _Listing:
 
 def _printable(name: str) -> str:
     return name.encode("unicode_escape").decode("ascii")[:300] if not name.isprintable() else name[:300]
-
-
-class RemoteFolderView(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder at one scan. Implements `FolderView`."""
-
-    folder: RemoteFolder
-    files: Mapping[str, Identity]
-    cache: ContentCache
-
-    def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """See `FolderView.matching`."""
-        return {
-            base: identity
-            for base, identity in self.folder.companions(folder)
-            if identity.size and fnmatch.fnmatchcase(base, pattern)
-        }
-
-    def text(self, name: str, identity: Identity) -> str:
-        """See `FolderView.text`."""
-        return self.cache.get(name, identity, "text", lambda: self.folder.text(name))
-
-
-class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
-    """One file at one scan. Implements `FileView`."""
-
-    name: str
-    folder: RemoteFolder
-    identity: Identity
-    now: float
-    cache: ContentCache
-    format_for: Callable[[str], Format]
-
-    @property
-    def base(self) -> str:
-        """See `FileView.base`."""
-        return self.name.rpartition("/")[2]
-
-    @contextmanager
-    def open_file(self) -> Iterator[BinaryIO]:
-        """See `FileView.open_file`. A copy, which has no name."""
-        with tempfile.TemporaryFile() as copy:
-            self.folder.store.fetch(self.folder.path(self.name), cast("BinaryIO", copy), expected=self.identity)
-            copy.seek(0)
-            yield cast("BinaryIO", copy)
-
-    @property
-    def format(self) -> Format:
-        """See `FileView.format`."""
-        return self.format_for(self.name)
-
-    def _beside(self, base: str) -> str:
-        return self.name[: len(self.name) - len(self.base)] + base
-
-    def sibling(self, base: str) -> Identity | None:
-        """See `FileView.sibling`."""
-        return self.folder.companion(self._beside(base))
-
-    def sibling_text(self, base: str) -> str:
-        """See `FileView.sibling_text`."""
-        return self.folder.text(self._beside(base))
-
-    def sha256(self) -> str:
-        """See `FileView.sha256`."""
-        return self.cached("sha256", self._sha256)
-
-    def _sha256(self) -> str:
-        with self.open_file() as file:
-            return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
-
-    def cached(self, key: str, compute: Callable[[], T]) -> T:
-        """See `FileView.cached`."""
-        return self.cache.get(self.name, self.identity, key, compute)

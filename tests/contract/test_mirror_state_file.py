@@ -38,14 +38,14 @@ class ObservedStatements(CrashPoint):
     """Observes a state file before each statement of its first open, and copies what a killed process would leave."""
 
     def __init__(self, path: Path, copies: Path) -> None:
-        super().__init__(at=0)
+        super().__init__(at=0, each=True)
         self._path = path
         self._copies = copies
         self.copied: list[Path] = []
         self.sentences: set[str] = set()
 
-    def count_statement(self, statement: str) -> None:
-        super().count_statement(statement)
+    def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
+        super().count_statement(statement, is_inside=is_inside)
         try:
             SqliteMirror.observe(self._path).close()
         except MirrorError as error:

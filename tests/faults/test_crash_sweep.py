@@ -1,4 +1,4 @@
-"""A run dies before each of its SQLite statements and after each commit; the next run ends as an undisturbed one.
+"""A run dies before each of its SQLite transactions, and before and after each commit; the next run ends as an undisturbed one.
 
 The scenario has files with repeated keys across batches, files with changed content, unreadable and unaddressable records, and
 an archive. Reading, sending and acknowledging all use the crashing connections.
@@ -121,7 +121,7 @@ def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Del
 def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
     folder: Path, document: DocumentServer
 ) -> None:
-    assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 200
+    assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 150
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_a_crash_at_any_point_of_the_creation_leaves_a_state_file_that_can_be_op
             for connection in factory.opened:
                 connection.close()
         else:
-            assert at > 50
+            assert at > 20
             return
         copy_database(created, crashed)
         mirror = SqliteMirror.open(crashed)
@@ -170,8 +170,8 @@ def test_a_crash_at_any_point_of_the_creation_leaves_a_state_file_that_can_be_op
 
 
 def test_a_crashed_connection_executes_nothing(tmp_path: Path) -> None:
-    """The sweep requires that a crash is final for all connections of the process."""
-    crash_point = CrashPoint(4)
+    """The sweep requires that a crash is final for all connections of the process. An INSERT in a transaction is no point."""
+    crash_point = CrashPoint(3)
     factory = crashing(crash_point)
     first, second = (sqlite3.connect(tmp_path / "a.db", isolation_level=None, factory=factory) for _ in range(2))
     first.execute("CREATE TABLE t (x)")

@@ -18,28 +18,34 @@ from tests.support.file_crash_sweep import CONTENT, OLDER, SHA256
 TEXT, OTHER = CONTENT.decode(), OLDER.decode()
 
 
-def sweep(how: str, drop: Path, archive: Path) -> list[dict[str, Any]]:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.support.file_crash_sweep", how, str(drop), str(archive)],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    runs = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [one["outcome"] for one in runs] == ["killed"] * (len(runs) - 1) + ["through"]
-    return runs
+Runs = list[dict[str, Any]]
+HOW = ("archive", "delete", "with-receipt", "unreadable")
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on another file system than ``tmp_path``."""
-    memory = Path("/dev/shm")
-    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Runs]]:
+    """Return the runs of each sweep, which one process does: archives on the file system of the folder, and on another one."""
+    base, memory = tmp_path_factory.mktemp("sweeps"), Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == base.stat().st_dev:
         pytest.skip("this machine has no second file system at /dev/shm")
     with tempfile.TemporaryDirectory(dir=memory, prefix="ingestd-test-") as name:
-        yield Path(name)
+        places = {(how, where): (base / how / where, root / how) for how in HOW
+                  for where, root in (("here", base / "done"), ("elsewhere", Path(name)))}  # fmt: skip
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.support.file_crash_sweep"]
+            + [word for (how, _), (drop, archive) in places.items() for word in (how, str(drop), str(archive))],
+            cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+        yield dict(zip(places, map(json.loads, run.stdout.splitlines()), strict=True))
 
 
-def assert_archived_once(runs: list[dict[str, Any]]) -> None:
+def assert_swept(runs: Runs, least: int) -> None:
+    assert [one["outcome"] for one in runs] == ["killed"] * (len(runs) - 1) + ["through"]
+    assert len(runs) > least
+
+
+def assert_archived_once(runs: Runs) -> None:
     for number, run in enumerate(runs, start=1):
         here, there = run["between"]
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file does not exist"
@@ -49,32 +55,28 @@ def assert_archived_once(runs: list[dict[str, Any]]) -> None:
         assert found == wanted, f"operation {number}"
 
 
-def test_a_file_is_archived_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
-    runs = sweep("archive", tmp_path / "drop", tmp_path / "done")
-    assert len(runs) > 2
+@pytest.mark.parametrize(("where", "least"), [("here", 2), ("elsewhere", 6)])
+def test_a_file_is_archived_once_after_a_crash_at_any_operation(
+    sweeps: dict[tuple[str, str], Runs], where: str, least: int
+) -> None:
+    runs = sweeps["archive", where]
+    assert_swept(runs, least)
     assert_archived_once(runs)
-    for run in runs:
+    for run in runs if where == "here" else ():
         here, there = run["between"]
         assert [*here.values(), *there.values()].count(TEXT) == 1, "one rename: the file exists exactly once"
 
 
-def test_a_file_is_archived_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
-    runs = sweep("archive", tmp_path / "drop", elsewhere / "done")
-    assert len(runs) > 6
-    assert_archived_once(runs)
-
-
-def test_a_file_is_deleted_after_a_crash_at_any_operation(tmp_path: Path) -> None:
-    runs = sweep("delete", tmp_path / "drop", tmp_path / "done")
-    assert len(runs) > 1
-    for run in runs:
+def test_a_file_is_deleted_after_a_crash_at_any_operation(sweeps: dict[tuple[str, str], Runs]) -> None:
+    assert_swept(sweeps["delete", "here"], 1)
+    for run in sweeps["delete", "here"]:
         assert run["drop"] == {}
 
 
 ROWS = "rejected/sub/a.csv.rejected.csv"
 
 
-def assert_archived_with_receipt_once(runs: list[dict[str, Any]]) -> None:
+def assert_archived_with_receipt_once(runs: Runs) -> None:
     for number, run in enumerate(runs, start=1):
         here, there = run["between"]
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file does not exist"
@@ -100,22 +102,18 @@ def receipt_of(files: dict[str, str]) -> dict[str, Any]:
     return reported
 
 
-def test_receipt_and_rejected_rows_exist_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
-    runs = sweep("with-receipt", tmp_path / "drop", tmp_path / "done")
-    assert len(runs) > 10
-    assert_archived_with_receipt_once(runs)
-
-
-def test_receipt_and_rejected_rows_exist_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
-    runs = sweep("with-receipt", tmp_path / "drop", elsewhere / "done")
-    assert len(runs) > 14
-    assert_archived_with_receipt_once(runs)
+@pytest.mark.parametrize(("where", "least"), [("here", 10), ("elsewhere", 14)])
+def test_receipt_and_rejected_rows_exist_once_after_a_crash_at_any_operation(
+    sweeps: dict[tuple[str, str], Runs], where: str, least: int
+) -> None:
+    assert_swept(sweeps["with-receipt", where], least)
+    assert_archived_with_receipt_once(sweeps["with-receipt", where])
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-def test_an_unreadable_file_is_never_moved_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
-    runs = sweep("unreadable", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
-    assert len(runs) > 4
+def test_an_unreadable_file_is_never_moved_without_its_reason(sweeps: dict[tuple[str, str], Runs], where: str) -> None:
+    runs = sweeps["unreadable", where]
+    assert_swept(runs, 4)
     for number, run in enumerate(runs, start=1):
         here, there = run["between"]
         if not here:

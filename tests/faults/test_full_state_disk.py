@@ -13,16 +13,17 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, running_daemon
+from tests.support.engineering_folder import command_here
 from tests.support.small_disk import Disk, LimitedFiles, MountedDisk, small_disk
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 ROWS = 4000
 
 
-@pytest.fixture(params=["mounted", "limited"])
+@pytest.fixture
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    with small_disk(tmp_path / "state", mounted=request.param == "mounted") as made:
+    with small_disk(tmp_path / "state", mounted=getattr(request, "param", "mounted") == "mounted") as made:
         yield made
 
 
@@ -116,9 +117,9 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         sentence = daemon.wait_for("state_unwritable")["sentence"]
         address = daemon.wait_for("listener_opened")["address"]
         shown = {
-            "status": ingestd(tmp_path, "status", "-c", str(site.config)).stdout,
+            "status": command_here(site.config, "status").stdout,
             "page": httpx.get(address).text,
-            "why": ingestd(tmp_path, "why", "drop/third.csv", "-c", str(site.config)).stdout,
+            "why": command_here(site.config, "why", str(tmp_path / "drop" / "third.csv")).stdout,
         }
         assert [name for name, text in shown.items() if sentence not in html.unescape(text)] == []
         assert "being read" not in shown["why"]
@@ -127,11 +128,11 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         site.go_on()
         site.wait_for(expected, daemon)
         # Every other command reports a sentence, too.
-        status = ingestd(tmp_path, "status", "-c", str(site.config))
+        status = command_here(site.config, "status")
         assert "Traceback" not in status.stderr
         disk.free(pid)
         daemon.wait_for("intake_resumed")
-        assert sentence not in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
+        assert sentence not in command_here(site.config, "status").stdout
         site.wait_for(expected | third, daemon)
         daemon.wait_for("partition_settled", partition="third.csv")
         assert daemon.process.pid == pid
@@ -139,9 +140,10 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         assert daemon.stop() == 0
         assert [event["event"] for event in daemon.events].count("daemon_ready") == 1
         assert not [event for event in daemon.events if "Traceback" in json.dumps(event)]
-    assert "0 pending" in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
+    assert "0 pending" in command_here(site.config, "status").stdout
 
 
+@pytest.mark.parametrize("disk", ["mounted", "limited"], indirect=True)
 def test_a_daemon_that_is_stopped_on_a_full_disk_ends_cleanly_and_loses_nothing(
     tmp_path: Path, site: Site, disk: Disk
 ) -> None:
@@ -155,7 +157,7 @@ def test_a_daemon_that_is_stopped_on_a_full_disk_ends_cleanly_and_loses_nothing(
         pid = os.getpid()
         if isinstance(disk, MountedDisk):
             disk.free(pid)
-    assert ingestd(tmp_path, "sync", "-c", str(site.config)).returncode == 0
+    assert command_here(site.config, "sync").returncode == 0
     assert site.values() == expected
 
 
@@ -167,16 +169,9 @@ def test_a_daemon_that_starts_on_a_full_disk_reports_it_and_waits_for_space(tmp_
             expected = site.drop("first")
             # If nothing can be mounted, the processes inherit the file size limit of this one.
             disk.fill(os.getpid())
-            for verb in (
-                ["sync"],
-                ["status"],
-                ["check"],
-                ["trace", "a"],
-                ["rejected", "list"],
-                ["why", "a"],
-                ["drift"],
-            ):
-                run = ingestd(tmp_path, *verb, "-c", str(site.config))
+            verbs = (["sync"], ["status"], ["check"], ["trace", "a"], ["rejected", "list"], ["why", "a"], ["drift"])
+            for verb in verbs:
+                run = command_here(site.config, *verb)
                 assert "Traceback" not in run.stderr, run.stderr
                 assert "mistake in ingestd" not in run.stderr
                 if verb == ["sync"]:

@@ -13,7 +13,7 @@ from ingestd.mirror.port import RunSummary, Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
 from tests.contract.mirror_intake import Row, entries, hashes
-from tests.support.crashing_sqlite import die_at
+from tests.support.crashing_sqlite import each_death
 
 GUARD = Guard(removed_percent=20, changed_percent=20, minimum=5)
 BEFORE: list[Row] = [(f"k{number}", "1") for number in range(6)]
@@ -75,36 +75,27 @@ def replace_and_discard(mirror: SqliteMirror) -> None:
 
 
 def test_after_a_crash_at_any_statement_an_approved_run_is_delivered_exactly(template: Path, tmp_path: Path) -> None:
-    point, reached = 0, True
-    while reached:
-        point += 1
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, replace_and_approve)
-        reached = crash_point.reached
-        at = (point, crash_point.statement)
-        mirror = SqliteMirror.open(place)
+    for crash_point, mirror in each_death(template, tmp_path, replace_and_approve):
+        at = (crash_point.at, crash_point.statement)
         service: dict[str, str | None] = dict(BEFORE)
-        try:
-            mirror.intake.activate(["pipe"])
-            approved = [one for one in mirror.status.held_runs() if one.state == "approved"]
-            if (
-                reached
-                and not approved
-                and mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").cursor == {"version": 1}
-            ):
-                deliver(mirror, service)
-                assert service == dict(BEFORE), f"{at}: a run that was not approved was delivered"
-            for one in approved:
-                mirror.intake.approve(one.run)
-            read(mirror, AFTER, 3)
-            for one in mirror.status.held_runs():
-                mirror.intake.approve(one.run)
+        mirror.intake.activate(["pipe"])
+        approved = [one for one in mirror.status.held_runs() if one.state == "approved"]
+        if (
+            crash_point.reached
+            and not approved
+            and mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").cursor == {"version": 1}
+        ):
             deliver(mirror, service)
-            assert service == dict(AFTER), at
-            assert (mirror.status.held_runs(), mirror.status.pending()) == ([], 0), at
-        finally:
-            mirror.close()
-    assert point > 60, "the crash points cover the work"
+            assert service == dict(BEFORE), f"{at}: a run that was not approved was delivered"
+        for one in approved:
+            mirror.intake.approve(one.run)
+        read(mirror, AFTER, 3)
+        for one in mirror.status.held_runs():
+            mirror.intake.approve(one.run)
+        deliver(mirror, service)
+        assert service == dict(AFTER), at
+        assert (mirror.status.held_runs(), mirror.status.pending()) == ([], 0), at
+    assert crash_point.at > 60, "the crash points cover the work"
 
 
 def test_after_a_crash_at_any_statement_of_an_approval_the_next_reading_completes_it(
@@ -118,51 +109,33 @@ def test_after_a_crash_at_any_statement_of_an_approval_the_next_reading_complete
     mirror.intake.activate(["pipe"])
     number = read(mirror, AFTER, 3).id
     mirror.close()
-    point, reached = 0, True
-    while reached:
-        point += 1
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(held, place, point, lambda mirror: mirror.intake.approve(number))
-        reached = crash_point.reached
-        mirror = SqliteMirror.open(place)
+    for crash_point, mirror in each_death(held, tmp_path, lambda mirror: mirror.intake.approve(number)):
         service: dict[str, str | None] = dict(BEFORE)
-        try:
-            mirror.intake.activate(["pipe"])
-            states = [one.state for one in mirror.status.held_runs()]
-            read(mirror, AFTER, 4)
-            if states == ["held"]:
-                assert [one.run for one in mirror.status.held_runs()] == [number]
-                continue
-            deliver(mirror, service)
-            assert service == dict(AFTER), (point, crash_point.statement)
-            assert mirror.status.held_runs() == []
-        finally:
-            mirror.close()
-    assert point > 30, "the crash points cover the work"
+        mirror.intake.activate(["pipe"])
+        states = [one.state for one in mirror.status.held_runs()]
+        read(mirror, AFTER, 4)
+        if states == ["held"]:
+            assert [one.run for one in mirror.status.held_runs()] == [number]
+            continue
+        deliver(mirror, service)
+        assert service == dict(AFTER), (crash_point.at, crash_point.statement)
+        assert mirror.status.held_runs() == []
+    assert crash_point.at > 30, "the crash points cover the work"
 
 
 def test_after_a_crash_at_any_statement_a_discarded_run_is_not_delivered(template: Path, tmp_path: Path) -> None:
-    point, reached = 0, True
-    while reached:
-        point += 1
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, replace_and_discard)
-        reached = crash_point.reached
-        mirror = SqliteMirror.open(place)
+    for crash_point, mirror in each_death(template, tmp_path, replace_and_discard):
         service: dict[str, str | None] = dict(BEFORE)
-        try:
-            mirror.intake.activate(["pipe"])
-            assert len(mirror.status.held_runs()) <= 1
-            read(mirror, AFTER, 3)
-            for one in mirror.status.held_runs():
-                mirror.intake.discard(one.run)
-            again = read(mirror, AFTER, 4)
-            assert again.withheld is not None
-            assert again.withheld.state == "discarded"
-            deliver(mirror, service)
-            assert service == dict(BEFORE), (point, crash_point.statement)
-            read(mirror, BEFORE, 5)
-            assert mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").withheld is None
-        finally:
-            mirror.close()
-    assert point > 40, "the crash points cover the work"
+        mirror.intake.activate(["pipe"])
+        assert len(mirror.status.held_runs()) <= 1
+        read(mirror, AFTER, 3)
+        for one in mirror.status.held_runs():
+            mirror.intake.discard(one.run)
+        again = read(mirror, AFTER, 4)
+        assert again.withheld is not None
+        assert again.withheld.state == "discarded"
+        deliver(mirror, service)
+        assert service == dict(BEFORE), (crash_point.at, crash_point.statement)
+        read(mirror, BEFORE, 5)
+        assert mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").withheld is None
+    assert crash_point.at > 40, "the crash points cover the work"

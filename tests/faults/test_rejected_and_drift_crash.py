@@ -18,7 +18,7 @@ from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.crashing_sqlite import die_at
+from tests.support.crashing_sqlite import die_at, each_death
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
 
@@ -95,23 +95,14 @@ def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift.drift_store._PAGE", page)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejections.rejected_store._PAGE", page)
-    point, reached = 0, True
-    while reached:
-        point += 1
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, run(work))
-        reached = crash_point.reached
-        mirror = SqliteMirror.open(place)
+    for crash_point, mirror in each_death(template, tmp_path, run(work)):
         service = dict(MEDDLED)
-        try:
-            asyncio.run(work(mirror))
-            asyncio.run(deliver(mirror, service))
-            reported = (point, crash_point.statement)
-            assert service == {key: value for key, (value, _) in WANTED.items()}, reported
-            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
-        finally:
-            mirror.close()
-    assert point > 50, "the crash points cover the work"
+        asyncio.run(work(mirror))
+        asyncio.run(deliver(mirror, service))
+        reported = (crash_point.at, crash_point.statement)
+        assert service == {key: value for key, (value, _) in WANTED.items()}, reported
+        assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
+    assert crash_point.at > 50, "the crash points cover the work"
 
 
 @pytest.fixture(scope="module")
@@ -136,29 +127,19 @@ def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift.drift_store._PAGE", 1)
     # Opening the file and reading the source have sweeps of their own.
-    first = point = die_at(
-        older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)
-    ).count
-    reached = True
-    while reached:
-        point += 1
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(older_state_file, place, point, run(check_in_doubt))
-        reached = crash_point.reached
-        mirror = SqliteMirror.open(place)
+    first = die_at(older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)).count
+    for crash_point, mirror in each_death(older_state_file, tmp_path, run(check_in_doubt), after=first):
         service = dict(MEDDLED)
-        try:
-            where = (point, crash_point.statement)
-            if mirror.status.unexplained(["desires"], limit=1).entries:
-                assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
-            asyncio.run(check_in_doubt(mirror))
-            asyncio.run(deliver(mirror, service))
-            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, where
-            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], where
-            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
-        finally:
-            mirror.close()
-    assert point > first + 50, "the crash points cover the work"
+        where = (crash_point.at, crash_point.statement)
+        if mirror.status.unexplained(["desires"], limit=1).entries:
+            place = tmp_path / str(crash_point.at) / "disk" / "state.db"
+            assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
+        asyncio.run(check_in_doubt(mirror))
+        asyncio.run(deliver(mirror, service))
+        assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, where
+        assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], where
+        assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
+    assert crash_point.at > first + 50, "the crash points cover the work"
 
 
 def _is_read(path: Path) -> bool:

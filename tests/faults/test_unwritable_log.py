@@ -165,7 +165,7 @@ def test_a_reader_of_the_output_that_ends_early_causes_no_traceback(tmp_path: Pa
     assert len(server.values("Sink 0")) == 3
 
 
-@pytest.mark.parametrize("verb", [["status"], ["schema"], ["--help"], ["--version"], ["status", "--help"]])
+@pytest.mark.parametrize("verb", [["status"], ["schema"], ["--help"]])
 def test_unwritable_output_is_reported_in_a_sentence(tmp_path: Path, server: DocumentServer, verb: list[str]) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with Path("/dev/full").open("w") as full:

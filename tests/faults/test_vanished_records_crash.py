@@ -11,7 +11,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.crashing_sqlite import die_at
+from tests.support.crashing_sqlite import each_death
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 BAD: list[Row] = [{"k": "", "v": str(number)} for number in range(3)]
@@ -39,19 +39,11 @@ def test_records_that_come_back_after_a_crash_are_rejected_again(
     assert mirror.status.count(Selection()) == len(BAD)
     mirror.close()
     gone = set()
-    point, reached = 0, True
-    while reached:
-        point += 1
+    script.write("p", GOOD)
+    for crash_point, mirror in each_death(template, tmp_path, lambda mirror: read(mirror, script)):
+        gone.add(mirror.status.count(Selection()))
+        script.write("p", GOOD + BAD)
+        read(mirror, script)
+        assert mirror.status.count(Selection()) == len(BAD), (crash_point.at, crash_point.statement)
         script.write("p", GOOD)
-        place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, lambda mirror: read(mirror, script))
-        reached = crash_point.reached
-        mirror = SqliteMirror.open(place)
-        try:
-            gone.add(mirror.status.count(Selection()))
-            script.write("p", GOOD + BAD)
-            read(mirror, script)
-            assert mirror.status.count(Selection()) == len(BAD), (point, crash_point.statement)
-        finally:
-            mirror.close()
     assert gone == {0, 1, 2, 3}, "it also died between two transactions"

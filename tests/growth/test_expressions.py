@@ -40,8 +40,8 @@ OF_FILE_NAMES = {"connectors.files.resubmission._NAME"}
 """Expressions for names of files only, which have at most 255 bytes."""
 
 BUILT: Mapping[str, tuple[object, ...]] = {
-    "connectors.directory.readiness.name_patterns._compile": ("{stem}_x.ok",),
-    "connectors.directory.readiness.parts._compile": ("r{a}_{b}_{c}_{part}.csv", ("x", "y")),
+    "connectors.directory.readiness.companion._compile": ("{stem}_x.ok",),
+    "connectors.directory.readiness.file_groups._compile": ("r{a}_{b}_{c}_{part}.csv", ("x", "y")),
     "connectors.formats.csv.fast._plain_quotes": (Dialect(delimiter=","),),
     "connectors.formats.csv.fast._misplaced_quote": (Dialect(delimiter=","),),
     "connectors.formats.csv.scanner._field_end": (",",),
@@ -51,7 +51,7 @@ BUILT: Mapping[str, tuple[object, ...]] = {
 """Functions that build an expression, with their arguments for an example."""
 
 CONFIGURED = {
-    "connectors.directory.name_filter._compiled": "wildcards, which fnmatch translates to atomic groups",
+    "connectors.directory.scan._compiled": "wildcards, which fnmatch translates to atomic groups",
     "connectors.directory.readiness.trailer._compile": "an expression of the configuration",
     "connectors.directory.readiness.trailer._check_pattern": "an expression of the configuration",
     "connectors.formats.excel.open_xml._is_worth_parsing": "alternatives of fixed texts",

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from ruamel.yaml import YAML
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from connectors.directory.readiness.registry import ConfiguredRule
+from connectors.file import FileOptions
+from connectors.log import LogOptions
 from ingestd.sdk import SourceContext
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+LOG = PAGE.partition("## Files that only grow")[2].partition("\n## ")[0]
+FILE = PAGE.partition("## One file that people keep open")[2].partition("\n## ")[0]
 SOURCES = re.findall(r"```yaml\n(connector: directory\n.*?)```", PAGE, re.DOTALL)
 WORKED = re.findall(r"```yaml\n(connector: directory\n[^`]*)```\n\n```sh\n(.*?)```", PAGE, re.DOTALL)
 RUN = "part,mass\nA,0.10\nB,2\n"
@@ -39,9 +44,20 @@ def test_every_example_can_be_loaded(text: str) -> None:
 
 
 def test_every_rule_has_a_worked_example_and_every_option_is_named() -> None:
-    shown = [rule.type for text, _ in WORKED for rule in options_of(text).rules]  # type: ignore[attr-defined]
+    shown = [rule.type for text, _ in WORKED for rule in options_of(text).rules]
     assert sorted(shown) == sorted(kinds())
     assert [name for name in DirectoryOptions.model_fields if f"`{name}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize(("name", "section", "options"), [("log", LOG, LogOptions), ("file", FILE, FileOptions)])
+def test_every_option_of_a_log_or_file_is_named_and_its_example_loaded(
+    name: str, section: str, options: type[BaseModel]
+) -> None:
+    assert [option for option in options.model_fields if f"`{option}`" not in section] == []
+    (example,) = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    settings = YAML(typ="safe", pure=True).load(io.StringIO(example))
+    assert settings.pop("connector") == name
+    assert options.model_validate(settings).model_fields_set == set(settings)
 
 
 class Shell:
@@ -71,7 +87,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     running.close()
 
 
-@pytest.mark.parametrize(("text", "lines"), WORKED, ids=[options_of(text).rules[0].type for text, _ in WORKED])  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("text", "lines"), WORKED, ids=[options_of(text).rules[0].type for text, _ in WORKED])
 def test_a_worked_example_is_ready_after_its_last_line_and_not_before(
     tmp_path: Path, shell: Shell, text: str, lines: str
 ) -> None:

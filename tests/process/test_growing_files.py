@@ -8,62 +8,42 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon
-from tests.support.workspaced_process import WorkspaceService, new_key
+from tests.support.daemon_process import running_daemon
+from tests.support.engineering_folder import LABEL, OtherProgram, command_here, program_beside_workspaced
 
 DEADLINE_SECONDS = 30.0
 
 
-class Sink:
-    """A service with a workspace, and a daemon's configuration with one pipeline into its only sink."""
-
-    def __init__(self, folder: Path, service: WorkspaceService, key: str, source: Mapping[str, Any]) -> None:
-        self._http = service.client(key)
-        self._http.post("/v1/workspace", json={"label": "Bench"}).raise_for_status()
-        pipeline = {
-            "name": "rows", "source": source, "entries": {"key": "{n}", "value": "{value}"},
-            "sink": {"workspace": "Bench", "label": "Rows"},
-        }  # fmt: skip
-        settings = {"service": {"url": service.url, "api_key": key}, "state": "ingestd.db", "pipelines": [pipeline]}
-        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
-
-    def values(self) -> dict[str, str]:
-        (workspace,) = self._http.get("/v1/workspace").raise_for_status().json()
-        sinks = self._http.get(f"/v1/workspace/{workspace['id']}/data-sink").raise_for_status().json()
-        return {entry["key"]: entry["value"] for sink in sinks for entry in sink["entries"]}
-
-    def wait_for(self, expected: dict[str, str]) -> float:
-        """Wait until the sink has exactly these values; return the seconds."""
-        started, held = time.monotonic(), self.values()
-        while held != expected:
-            if time.monotonic() - started > DEADLINE_SECONDS:
-                raise AssertionError(f"the sink has {len(held)} entries, not {len(expected)}: {held}")
-            held = self.values()
-        return time.monotonic() - started
-
-    def close(self) -> None:
-        self._http.close()
-
-
 @pytest.fixture
-def sink_of(tmp_path: Path) -> Iterator[Callable[[Mapping[str, Any]], Sink]]:
-    key = new_key(tmp_path / "service")
-    made: list[Sink] = []
-    with WorkspaceService(tmp_path / "service") as service:
+def service(tmp_path: Path) -> Iterator[OtherProgram]:
+    with program_beside_workspaced(tmp_path / "service") as program:
+        yield program
 
-        def make(source: Mapping[str, Any]) -> Sink:
-            made.append(Sink(tmp_path, service, key, source))
-            return made[-1]
 
-        yield make
-        for sink in made:
-            sink.close()
+def configure(folder: Path, service: OtherProgram, source: Mapping[str, Any]) -> None:
+    pipeline = {
+        "name": "rows", "source": source, "entries": {"key": "{n}", "value": "{value}"},
+        "sink": {"workspace": "Bench", "label": LABEL},
+    }  # fmt: skip
+    settings = {
+        "service": {"url": service.url, "api_key": service.api_key}, "state": "ingestd.db", "pipelines": [pipeline],
+    }  # fmt: skip
+    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+
+def wait_for(service: OtherProgram, expected: dict[str, str]) -> None:
+    """Wait until the sink has exactly these values."""
+    started = time.monotonic()
+    while not service.has_sink() or service.values() != expected:
+        assert time.monotonic() - started < DEADLINE_SECONDS, (
+            f"the sink has not {len(expected)} entries: {service.values()}"
+        )
 
 
 class Bench:
@@ -106,10 +86,8 @@ class Bench:
 
 
 @pytest.mark.slow
-def test_every_row_of_a_log_arrives_through_rotation_and_kills(
-    tmp_path: Path, sink_of: Callable[[Mapping[str, Any]], Sink]
-) -> None:
-    sink = sink_of({"connector": "log", "path": "bench", "pattern": "bench.csv"})
+def test_every_row_of_a_log_arrives_through_rotation_and_kills(tmp_path: Path, service: OtherProgram) -> None:
+    configure(tmp_path, service, {"connector": "log", "path": "bench", "pattern": "bench.csv"})
     bench, rng = Bench(tmp_path / "bench", seed=5), random.Random(6)
     for _ in range(3):
         bench.append(20)
@@ -126,22 +104,24 @@ def test_every_row_of_a_log_arrives_through_rotation_and_kills(
             bench.rotate()
     with running_daemon(tmp_path, "run") as (daemon, manager):
         manager.wait_for("READY")
-        sink.wait_for(bench.rows)
+        wait_for(service, bench.rows)
         bench.append(1)
-        sink.wait_for(bench.rows)
+        wait_for(service, bench.rows)
         assert daemon.stop() == 0
         assert "missed" not in "\n".join(daemon.lines)
-    again = ingestd(tmp_path, "sync")
+    again = command_here(tmp_path / "ingestd.yaml", "sync")
     assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
 
 
 def test_a_row_deleted_from_a_saved_file_is_removed_and_a_missing_file_changes_nothing(
-    tmp_path: Path, sink_of: Callable[[Mapping[str, Any]], Sink]
+    tmp_path: Path, service: OtherProgram
 ) -> None:
     share = tmp_path / "share"
     share.mkdir()
     path = share / "masses.csv"
-    sink = sink_of({"connector": "file", "path": "share/masses.csv", "settle_seconds": 0.2, "deletes": "remove"})
+    configure(
+        tmp_path, service, {"connector": "file", "path": "share/masses.csv", "settle_seconds": 0.2, "deletes": "remove"}
+    )
 
     def save(text: str) -> None:
         waiting = share / "~WRD0001.tmp"
@@ -152,17 +132,17 @@ def test_a_row_deleted_from_a_saved_file_is_removed_and_a_missing_file_changes_n
     (share / "~$masses.csv").write_bytes(b"Alice")
     with running_daemon(tmp_path, "run") as (daemon, manager):
         manager.wait_for("READY")
-        sink.wait_for({"a": "1", "b": "2"})
+        wait_for(service, {"a": "1", "b": "2"})
         save("n,value\na,1\nc,3\n")
-        sink.wait_for({"a": "1", "c": "3"})
+        wait_for(service, {"a": "1", "c": "3"})
         save("n,value\n")
         daemon.wait_for("partition_parked")
         save("a,1\nc,3\n")
         daemon.wait_for("partition_parked", nth=2)  # its header is lost
         path.unlink()
         daemon.wait_for("source_away")
-        assert sink.values() == {"a": "1", "c": "3"}
+        assert service.values() == {"a": "1", "c": "3"}
         save("n,value\na,5\n")
-        sink.wait_for({"a": "5"})
+        wait_for(service, {"a": "5"})
         assert path.exists()
         assert daemon.stop() == 0

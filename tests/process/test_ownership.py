@@ -18,10 +18,22 @@ BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
 DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[OtherProgram]:
-    with program_beside_workspaced(tmp_path / "data") as program:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("service") / "data"
+
+
+@pytest.fixture(scope="module")
+def program(data: Path) -> Iterator[OtherProgram]:
+    with program_beside_workspaced(data) as program:
         yield program
+
+
+@pytest.fixture
+def service(program: OtherProgram) -> Iterator[OtherProgram]:
+    """Return the service, with an empty workspace."""
+    yield program
+    program.replace_workspace()
 
 
 class OneFile(Folder):
@@ -66,10 +78,16 @@ class OneFile(Folder):
         return run.returncode, run.stdout
 
 
-def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+@pytest.fixture
+def folder(tmp_path: Path, service: OtherProgram) -> OneFile:
+    """Return a folder of which everything is delivered."""
+    made = OneFile(tmp_path, service)
+    made.save(BUDGET)
+    made.sync()
+    return made
+
+
+def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(folder: OneFile, service: OtherProgram) -> None:
     assert service.values() == DELIVERED
     folder.lose_state()
     folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
@@ -79,11 +97,8 @@ def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Pat
 
 
 def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_configured(
-    tmp_path: Path, service: OtherProgram
+    folder: OneFile, service: OtherProgram
 ) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
     folder.lose_state(everything=True)
     folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
     folder.sync()
@@ -102,10 +117,7 @@ def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_conf
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(folder: OneFile, service: OtherProgram) -> None:
     folder.lose_state()
     folder.save("part,mass\n00417,0.10\n")
     for settings in (
@@ -147,11 +159,8 @@ def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_unavailable_or_a_row
     assert service.values() == {"00417.mass": "0.10", "X.mass": "1"}
 
 
-def test_entries_written_with_another_key_are_never_removed(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
-    with closing(OtherProgram(service.url, new_key(tmp_path / "data", name="ada"))) as ada:
+def test_entries_written_with_another_key_are_never_removed(folder: OneFile, service: OtherProgram, data: Path) -> None:
+    with closing(OtherProgram(service.url, new_key(data, name="ada"))) as ada:
         ada.add("note by Ada", "9")
         ada.change("00418.mass", "3")
     folder.lose_state()
@@ -161,10 +170,7 @@ def test_entries_written_with_another_key_are_never_removed(tmp_path: Path, serv
     assert "2 that no source explains" in folder.drift()[1]
 
 
-def test_the_running_daemon_removes_entries_of_the_lost_state_file(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_the_running_daemon_removes_entries_of_the_lost_state_file(folder: OneFile, service: OtherProgram) -> None:
     folder.lose_state()
     folder.save("part,mass\n00417,0.10\n")
     with folder.daemon("--log-level", "debug") as daemon:
@@ -174,10 +180,7 @@ def test_the_running_daemon_removes_entries_of_the_lost_state_file(tmp_path: Pat
     assert service.values() == {"00417.mass": "0.10"}
 
 
-def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_a_renamed_pipeline_removes_the_rows_that_vanish(folder: OneFile, service: OtherProgram) -> None:
     folder.configure(name="masses")
     folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
     folder.sync()
@@ -185,11 +188,8 @@ def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_entries_of_a_removed_pipeline_are_listed_with_its_name(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
-    (tmp_path / "other.csv").write_text("part,mass\n00417,0.10\n")
+def test_entries_of_a_removed_pipeline_are_listed_with_its_name(folder: OneFile, service: OtherProgram) -> None:
+    (folder.path / "other.csv").write_text("part,mass\n00417,0.10\n")
     folder.config.write_text(folder.config.read_text().replace("budget.csv", "other.csv").replace("budget,", "other,"))
     folder.sync()
     assert service.values() == DELIVERED
@@ -201,21 +201,15 @@ def test_entries_of_a_removed_pipeline_are_listed_with_its_name(tmp_path: Path, 
     )
 
 
-def test_a_changed_key_template_removes_all_previous_keys(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_a_changed_key_template_removes_all_previous_keys(folder: OneFile, service: OtherProgram) -> None:
     folder.configure(key="{part}.weight")
     folder.sync()
     assert service.values() == {"00417.weight": "0.10", "00418.weight": "2", "00419.weight": "1e-7"}
     assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
 
 
-def test_another_file_in_the_same_pipeline_removes_all_previous_rows(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
-    (tmp_path / "other.csv").write_text("part,mass\n00417,0.10\n7,7\n")
+def test_another_file_in_the_same_pipeline_removes_all_previous_rows(folder: OneFile, service: OtherProgram) -> None:
+    (folder.path / "other.csv").write_text("part,mass\n00417,0.10\n7,7\n")
     folder.config.write_text(folder.config.read_text().replace("budget.csv", "other.csv"))
     folder.sync()
     assert service.values() == {"00417.mass": "0.10", "7.mass": "7"}
@@ -236,11 +230,8 @@ def restore(folder: OneFile, copy: Path) -> None:
 
 
 def test_values_that_changed_twice_after_a_backup_are_repaired_once_it_is_restored(
-    tmp_path: Path, service: OtherProgram
+    folder: OneFile, service: OtherProgram
 ) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
     copy = backed_up(folder)
     folder.save(BUDGET.replace("0.10", "0.11") + "00420,4\n")
     folder.sync()
@@ -255,14 +246,11 @@ def test_values_that_changed_twice_after_a_backup_are_repaired_once_it_is_restor
     assert "older copy" not in folder.here("sync").stderr, "a second one has no effect"
 
 
-def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(folder: OneFile, service: OtherProgram) -> None:
     copy = backed_up(folder)
     folder.save(BUDGET.replace("0.10", "0.11"))
     folder.sync()
-    (tmp_path / "budget.csv").unlink()
+    (folder.path / "budget.csv").unlink()
     restore(folder, copy)
     assert folder.here("sync").returncode == 5
     assert service.values()["00417.mass"] == "0.11", "nothing confirms the older value"
@@ -276,10 +264,7 @@ def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(tmp_path
     assert "replaced by an older copy" not in folder.here("status").stdout
 
 
-def test_the_newest_state_file_causes_no_reading_back(tmp_path: Path, service: OtherProgram) -> None:
-    folder = OneFile(tmp_path, service)
-    folder.save(BUDGET)
-    folder.sync()
+def test_the_newest_state_file_causes_no_reading_back(folder: OneFile) -> None:
     folder.save(BUDGET.replace("0.10", "0.11"))
     run = folder.here("sync")
     assert "older copy" not in run.stderr

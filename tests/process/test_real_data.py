@@ -1,4 +1,4 @@
-"""`ingestd sync` as a process, with files of other authors and both kinds of service.
+"""`ingestd sync` with files of other authors. Deliveries by single requests have tests of their own.
 
 The sink becomes equal to what Python's csv and json modules read from the file, value by value; unchanged values are not
 written again; changed values are written once.
@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import ingestd
-from tests.support.document_server import DocumentServer
+from tests.support.engineering_folder import command_here
 from tests.support.entry_writes import writes_by_key
 from tests.support.real_data import FILES, FOLDER, Number, RealFile, Row
 from tests.support.recorded_workspaced import RecordedWorkspaced
@@ -27,21 +26,14 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-Service = DocumentServer | RecordedWorkspaced
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[RecordedWorkspaced]:
+    with RecordedWorkspaced(tmp_path / "workspaced") as workspaced:
+        yield workspaced
 
 
-@pytest.fixture(params=["workspaced", "document only"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    """Run the workspace service with bulk, or a server that implements only the document and creates nothing by mass-update."""
-    if request.param == "workspaced":
-        with RecordedWorkspaced(tmp_path / "workspaced") as workspaced:
-            yield workspaced
-    else:
-        with DocumentServer() as document:
-            yield document
-
-
-def configure(folder: Path, service: Service, file: RealFile, columns: tuple[str, ...]) -> None:
+def configure(folder: Path, service: RecordedWorkspaced, file: RealFile, columns: tuple[str, ...]) -> None:
     pipeline = {
         "name": "real",
         "source": {"connector": "directory", "path": "drop", "settle_seconds": 0},
@@ -65,7 +57,7 @@ def drop(folder: Path, file: RealFile, rows: list[Row]) -> None:
 
 
 def sync(folder: Path) -> tuple[int, str]:
-    run = ingestd(folder, "sync", timeout=120)
+    run = command_here(folder / "ingestd.yaml", "sync")
     return run.returncode, run.stdout + run.stderr
 
 
@@ -81,9 +73,10 @@ def change_three(file: RealFile, rows: list[Row], column: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_sink_equals_the_file_and_only_changes_are_sent(tmp_path: Path, service: Service, file: RealFile) -> None:
-    # The single form needs a request for each entry, so it is tested with one column.
-    columns = file.columns if isinstance(service, RecordedWorkspaced) else file.columns[-1:]
+def test_the_sink_equals_the_file_and_only_changes_are_sent(
+    tmp_path: Path, service: RecordedWorkspaced, file: RealFile
+) -> None:
+    columns = file.columns
     rows = file.rows()
     configure(tmp_path, service, file, columns)
     drop(tmp_path, file, rows)

@@ -6,11 +6,12 @@ process would find: the database and its log as they are, not as a clean close w
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,11 +27,14 @@ class ProcessDied(BaseException):
 class CrashPoint:
     """Blows at point ``at``, counted from 1 over all threads.
 
-    There is a point before every statement, and after every commit, because only commits are durable.
+    There is a point before every statement outside of a transaction, and before and after every commit. Only commits are durable:
+    a process that dies at another statement of a transaction leaves the same files as before its commit. ``each`` gives those
+    statements a point, too.
     """
 
-    def __init__(self, at: int) -> None:
-        self._at = at
+    def __init__(self, at: int, *, each: bool = False) -> None:
+        self.at = at
+        self._each = each
         self._lock = threading.Lock()
         self.count = 0
         self.statement = ""
@@ -39,11 +43,13 @@ class CrashPoint:
     def reached(self) -> bool:
         return bool(self.statement)
 
-    def count_statement(self, statement: str) -> None:
+    def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
+        """Raise `ProcessDied` at the point and from then on. ``is_inside``: a transaction does not end with it."""
         with self._lock:
-            self.count += 1
-            if self.count == self._at:
-                self.statement = statement
+            if self._each or not is_inside:
+                self.count += 1
+                if self.count == self.at:
+                    self.statement = statement
             if self.reached:
                 raise ProcessDied(statement)
 
@@ -72,9 +78,10 @@ class CrashingConnection(sqlite3.Connection):
         return cursor
 
     def _counted(self, sql: str, execute: Callable[[], T]) -> T:
-        self.crash_point.count_statement(sql)
+        is_commit = sql.strip().rstrip(";") == "COMMIT"
+        self.crash_point.count_statement(sql, is_inside=self.in_transaction and not is_commit)
         done = execute()
-        if sql.strip().rstrip(";") == "COMMIT":
+        if is_commit:
             self.crash_point.count_statement("(after a COMMIT)")
         return done
 
@@ -115,6 +122,25 @@ def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror
     for connection in factory.opened:
         sqlite3.Connection.close(connection)
     return crash_point
+
+
+def each_death(
+    template: Path, folder: Path, work: Callable[[SqliteMirror], object], *, after: int = 0
+) -> Iterator[tuple[CrashPoint, SqliteMirror]]:
+    """Yield each crash point of ``work``, from the one after ``after`` on, and the mirror that the next process opens.
+
+    At the last one, the work ended. The caller's state file is ``template``.
+    """
+    for point in itertools.count(after + 1):
+        place = folder / str(point) / "disk" / "state.db"
+        crash_point = die_at(template, place, point, work)
+        mirror = SqliteMirror.open(place)
+        try:
+            yield crash_point, mirror
+        finally:
+            mirror.close()
+        if not crash_point.reached:
+            return
 
 
 def _statements(script: str) -> list[str]:

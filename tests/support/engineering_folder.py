@@ -45,6 +45,12 @@ class OtherProgram:
     def make_workspace(self, label: str = "Bench") -> None:
         self._done(self._http.post("/v1/workspace", json={"label": label}))
 
+    def replace_workspace(self) -> None:
+        """Remove the workspace with all that it holds, and make an empty one."""
+        (workspace,) = self._done(self._http.get("/v1/workspace")).json()
+        self._done(self._http.delete(f"/v1/workspace/{workspace['id']}"))
+        self.make_workspace()
+
     def values(self) -> dict[str, str | None]:
         found = self._done(self._http.get(self._sink())).json()["entries"]
         return {entry["key"]: entry["value"] for entry in found}
@@ -64,11 +70,17 @@ class OtherProgram:
     def close(self) -> None:
         self._http.close()
 
+    def has_sink(self) -> bool:
+        return bool(self._sinks())
+
     def _sink(self) -> str:
+        (sink,) = self._sinks()
+        return sink
+
+    def _sinks(self) -> list[str]:
         (workspace,) = self._done(self._http.get("/v1/workspace")).json()
         sinks = self._done(self._http.get(f"/v1/workspace/{workspace['id']}/data-sink/list")).json()
-        (sink,) = [sink for sink in sinks if sink["label"] == LABEL]
-        return f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}"
+        return [f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}" for sink in sinks if sink["label"] == LABEL]
 
     @staticmethod
     def _done(response: httpx.Response) -> httpx.Response:
@@ -109,23 +121,28 @@ class Folder:
         )  # fmt: skip
 
     def here(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in this process, which avoids the second that Python and polars need to start."""
-        root = logging.getLogger()
-        handlers, level = list(root.handlers), root.level
-        try:
-            result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
-        finally:
-            # The command's log goes to the standard error that was open at import.
-            structlog.reset_defaults()
-            root.handlers[:] = handlers
-            root.setLevel(level)
-        return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+        """See `command_here`."""
+        return command_here(self.config, *words)
 
     @contextmanager
     def daemon(self, *words: str) -> Iterator[Daemon]:
         with running_daemon(self.path, "run", "-c", str(self.config), *words) as (daemon, manager):
             manager.wait_for("READY")
             yield daemon
+
+
+def command_here(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which avoids the second that Python and polars need to start."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        result = CliRunner().invoke(main, [*words, "-c", str(config)], prog_name="ingestd", terminal_width=100)
+    finally:
+        # The command's log goes to the standard error that was open at import.
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """Archives and deletes a file with SIGKILL before each file operation in turn; run as a process, because it forks.
 
-``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one run
-completes. A forked child is killed by its audit hook at its j-th operation that changes something; then another child repeats the
-work without interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the
-content of the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its
-receipt and its rejected rows; ``unreadable`` it as unreadable.
+``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE …`` does this for j = 1, 2, … in fresh sub-folders until one run
+completes, and repeats that for each three arguments. A forked child is killed by its audit hook at its j-th operation that
+changes something; then another child repeats the work without interruption. The parent only reads the folders, because a fork
+does not copy the threads of polars. It prints a line of JSON for each sweep: the content of the folders in each run.
+
+``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its receipt and its rejected rows; ``unreadable`` it
+as unreadable.
 """
 
 from __future__ import annotations
@@ -57,7 +59,11 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
     result = acknowledgement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result))
+    (failure,) = away.dispose(
+        [AcknowledgedFile(name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result)]
+    )
+    if failure is not None:
+        raise failure
     return True
 
 
@@ -89,11 +95,10 @@ def tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def main() -> None:
-    how, drop, archive = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    at, outcome = 0, "killed"
-    while outcome == "killed":
-        at += 1
+def sweep(how: str, drop: Path, archive: Path) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = []
+    while not runs or runs[-1]["outcome"] == "killed":
+        at = len(runs) + 1
         here, there = drop / str(at), archive / str(at)
         path = here / "sub" / "a.csv"
         path.parent.mkdir(parents=True)
@@ -106,7 +111,14 @@ def main() -> None:
         outcome = run_child(how, path, there, identity, at)
         between = [tree(here), tree(there)]
         run_child(how, path, there, identity)
-        print(json.dumps({"outcome": outcome, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
+        runs.append({"outcome": outcome, "between": between, "drop": tree(here), "archive": tree(there)})
+    return runs
+
+
+def main() -> None:
+    words = iter(sys.argv[1:])
+    for how, drop, archive in zip(words, words, words, strict=True):
+        print(json.dumps(sweep(how, Path(drop), Path(archive))))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class RandomRound:
         """Run until all steps are done; each run ends by a restart, or by a crash at a random statement of SQLite."""
         left = steps
         while left > 0:
-            crash_point = CrashPoint(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
+            crash_point = CrashPoint(self.rng.randint(8, 160)) if self.rng.random() < 0.4 else None
             left = await self._run(left, crash_point)
         self.unmount()
 

@@ -25,9 +25,6 @@ def find_checksum(text: str, base: str) -> str | None:
 
 
 def parse_checksum_line(line: str) -> tuple[str, str]:
-    """Return the name on a line and its SHA-256 in lower case.
-
-    The hash is empty if the line is a name alone.
-    """
+    """Return the name on a line and its SHA-256 in lower case. The hash is empty if the line is a name alone."""
     found = _LINE.fullmatch(line) or _BSD.fullmatch(line)
     return (found["name"], found["hex"].lower()) if found else (line, "")

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
 
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule
-from connectors.directory.readiness.folder_view import ContentCache
-from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
+from connectors.directory.readiness.file_groups import Group, GroupingRule
+from connectors.directory.readiness.rule import (
+    ContentCache,
+    FileView,
+    InvalidFile,
+    NotReady,
+    ReadinessRule,
+    ScannedFolder,
+)
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error
-
-
-class Views(Protocol):
-    """Makes the views of rules, with results that ``cache`` keeps."""
-
-    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> FolderView:
-        """Return the folder as its scan found it."""
-
-    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> FileView:
-        """Return one file as the scan found it. ``now``: seconds since the epoch."""
+from connectors.formats import Format
 
 
 class Readiness:
     """Evaluates files by all of ``rules``.
 
     Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch, ``elapsed``
-    seconds that only pass. ``views`` makes what the rules see.
+    seconds that only pass. ``format_for`` returns the format of a name.
     """
 
     def __init__(
         self,
         rules: Sequence[ReadinessRule],
-        views: Views,
+        folder: ScannedFolder,
         *,
+        format_for: Callable[[str], Format],
         now: Callable[[], float],
         elapsed: Callable[[], float],
     ) -> None:
         self._rules = rules
         self._grouping = [rule for rule in rules if isinstance(rule, GroupingRule)]
-        self._views = views
+        self._folder = folder
+        self._format_for = format_for
         self._now = now
         self._elapsed = elapsed
         self._cache = ContentCache()
@@ -60,10 +58,18 @@ class Readiness:
         for known in (self._since, self._verdicts):
             for name in [name for name in known if name not in files]:
                 known.pop(name, None)
-        view = self._views.folder_view(files, self._cache)
         self._groups = {
-            member: group for rule in self._grouping for group in _find_groups(rule, view) for member in group.members
+            member: group
+            for rule in self._grouping
+            for group in self._find_groups(rule, files)
+            for member in group.members
         }
+
+    def _find_groups(self, rule: GroupingRule, files: Mapping[str, Identity]) -> list[Group]:
+        try:
+            return list(rule.groups(files, self._folder, self._cache))
+        except OSError:
+            return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
 
     def evaluate(
         self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
@@ -107,7 +113,14 @@ class Readiness:
 
     def _apply_rules(self, name: str, identity: Identity, since: float) -> NotReady | InvalidFile | None:
         waited = self._elapsed() - since
-        view = self._views.file_view(name, identity, self._now(), self._cache)
+        view = FileView(
+            name=name,
+            identity=identity,
+            now=self._now(),
+            format_for=self._format_for,
+            folder=self._folder,
+            cache=self._cache,
+        )
         group = self._groups.get(name)
         try:
             for rule in self._rules:
@@ -147,13 +160,6 @@ class Readiness:
         The result is None if it has no group.
         """
         return self._groups.get(name)
-
-
-def _find_groups(rule: GroupingRule, view: FolderView) -> list[Group]:
-    try:
-        return list(rule.groups(view))
-    except OSError:
-        return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
 
 
 def _evaluate_member(rule: GroupingRule, group: Group | None, view: FileView) -> NotReady | InvalidFile | None:

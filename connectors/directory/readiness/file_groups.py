@@ -1,15 +1,30 @@
-"""Groups: files that belong together and are read all or none, and the rules that find them."""
+"""Groups: files that belong together and are read all or none, and the rules `manifest` and `parts`, which find them."""
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache, partial
+from typing import Annotated, Literal, Self
 
 import msgspec
+from pydantic import Field, StringConstraints, model_validator
 
-from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
+from connectors.directory.readiness.checksums import parse_checksum_line
+from connectors.directory.readiness.rule import (
+    ContentCache,
+    FileView,
+    InvalidFile,
+    NotReady,
+    ReadinessRule,
+    ScannedFolder,
+    parent_folder,
+)
 from connectors.files.identity import Identity
+
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,26 +53,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-class FolderView(Protocol):
-    """The whole folder as a grouping rule sees it."""
-
-    @property
-    def files(self) -> Mapping[str, Identity]:
-        """The files of the last scan, by the path below the folder."""
-
-    def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Return the regular files in one sub-folder (empty: the folder itself) with names that match a glob."""
-
-    def text(self, name: str, identity: Identity) -> str:
-        """Return the content of a small text file, read once for each content."""
-
-
 class GroupingRule(ReadinessRule):
     """A rule by which files are read all or none."""
 
     @abstractmethod
-    def groups(self, view: FolderView) -> Iterable[Group]:
-        """Yield every group of which a file exists. No file is in two groups.
+    def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
+        """Yield every group of which a file exists. No file is in two groups. ``files``: those of the last scan, by name.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -72,6 +73,126 @@ class GroupingRule(ReadinessRule):
         return None
 
 
-def parent_folder(name: str) -> str:
-    """Return the sub-folder of a path below the folder, with its slash; empty for the folder itself."""
-    return name[: name.rfind("/") + 1]
+class Manifest(GroupingRule):
+    """A manifest lists files of its folder that are read all or none, in the order of the list.
+
+    Each line names one file, and may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file in no
+    list waits for one.
+    """
+
+    type: Literal["manifest"] = "manifest"
+    name: Annotated[str, StringConstraints(min_length=1, pattern="^[^/]+$")] = Field(
+        default="*.manifest", description="A glob of the manifests' names, in the folder of the files that they list."
+    )
+
+    def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
+        """Yield one group for each manifest. If two manifests list a file, the later manifest counts."""
+        claimed: set[str] = set()
+        for parent in sorted({parent_folder(name) for name in files}):
+            found = folder.companions(parent, self.name)
+            for base in sorted(found, key=lambda base: (-found[base].mtime_ns, base)):
+                name = parent + base
+                text = cache.get(name, found[base], "text", partial(folder.text, name))
+                group = _read_manifest(name, text, files, claimed)
+                claimed.update(group.members)
+                yield group
+
+    def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
+        """Return that the file waits for a manifest."""
+        return f"it waits for a manifest ({self.name}) that lists it"
+
+    def is_companion(self, base: str) -> bool:
+        """Return True for every name that matches the glob of manifests."""
+        return fnmatch.fnmatchcase(base, self.name)
+
+
+def _read_manifest(name: str, text: str, files: Container[str], claimed: Container[str]) -> Group:
+    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
+    listed = dict(parse_checksum_line(line) for line in lines if line and not line.startswith("#"))
+    hashes = {parent_folder(name) + base: sha256 for base, sha256 in listed.items()}
+    members = tuple(member for member in hashes if member not in claimed)
+    missing = [member for member in members if member not in files]
+    return Group(
+        name=name,
+        members=members,
+        incomplete=f"{name} also lists {_some(missing)}, missing or still empty" if missing else "",
+        companion=name,
+        hashes={member: hashes[member] for member in members if hashes[member]},
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+class Parts(GroupingRule):
+    """Files with names that differ only in their part are read all or none, in the order of the parts."""
+
+    type: Literal["parts"] = "parts"
+    name: str = Field(
+        description=(
+            "The form of the files' names, such as run-{id}_{part}.csv: {part} names the part, every other {field} the export."
+            " A file with another name waits."
+        )
+    )
+    parts: list[Annotated[str, Field(min_length=1)]] = Field(
+        min_length=2, description="The parts of a complete export, in the order in which they are read."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        fields = _FIELD.findall(self.name)
+        if "/" in self.name or fields.count("part") != 1 or len(fields) != len(set(fields)):
+            raise ValueError("name has no slash, names {part} once, and no other field twice")
+        if len(set(self.parts)) < len(self.parts):
+            raise ValueError("parts has a name twice")
+        return self
+
+    def groups(
+        self,
+        files: Mapping[str, Identity],
+        folder: ScannedFolder,  # noqa: ARG002 - names decide
+        cache: ContentCache,  # noqa: ARG002 - names decide
+    ) -> Iterable[Group]:
+        """Yield one group for each export of which a part exists."""
+        pattern = _compile(self.name, tuple(self.parts))
+        found: set[str] = set()
+        for name in files:
+            parent = parent_folder(name)
+            if match := pattern.fullmatch(name[len(parent) :]):
+                found.add(parent + self._export(match))
+        for export in sorted(found):
+            members = tuple(export.replace("\0", part) for part in self.parts)
+            missing = [name for name in members if name not in files]
+            yield Group(
+                name=export.replace("\0", "*"),
+                members=members,
+                incomplete=f"it is read together with {', '.join(missing)}, missing or still empty" if missing else "",
+                hashes={},
+            )
+
+    def _export(self, match: re.Match[str]) -> str:
+        """Return the name with its fields filled in, and a NUL in place of the part."""
+        return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
+
+    def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
+        """Return that the name has another form.
+
+        A file must not be read as a complete export because of a typing mistake in its name.
+        """
+        parts = ", ".join(self.parts)
+        return f"its name does not have the form of the rule parts ({self.name} with one of {parts}); rename it"
+
+
+@lru_cache(maxsize=64)
+def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
+    pieces = _FIELD.split(name)
+    choices = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
+    patterns = [re.escape(pieces[0])]
+    for field, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if field == "part":
+            patterns[-1] += f"(?P<part>{choices}){re.escape(text)}"
+        else:
+            patterns.append(f"(?P<{field}>.+?){re.escape(text)}")
+    # A field ends at the first occurrence of what follows it. The groups forget the others, so the time is linear.
+    return re.compile("".join([patterns[0], *(f"(?>{one})" for one in patterns[1:-1]), *patterns[1:][-1:]]), re.DOTALL)

@@ -22,10 +22,7 @@ class NotOpen(ReadinessRule):
     type: Literal["not-open"] = "not-open"
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait while a writer is found.
-
-        When the writer closes the file, an event starts another evaluation.
-        """
+        """Wait while a writer is found. When the writer closes the file, an event starts another evaluation."""
         with view.open_file() as file:
             writers = find_writers(file.fileno())
         return NotReady(sentence=f"it is open for writing by {writers}") if writers else None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from connectors.directory.readiness.companion import Marker, Sidecar
 from connectors.directory.readiness.complete import Complete
-from connectors.directory.readiness.manifest import Manifest
-from connectors.directory.readiness.marker import Marker
+from connectors.directory.readiness.file_groups import Manifest, Parts
 from connectors.directory.readiness.not_open import NotOpen
-from connectors.directory.readiness.parts import Parts
 from connectors.directory.readiness.rule import ReadinessRule
-from connectors.directory.readiness.sidecar import Sidecar
 from connectors.directory.readiness.trailer import Trailer
 
 RuleName: TypeAlias = Literal["marker", "sha256", "not-open", "complete", "trailer", "manifest"]
@@ -20,7 +19,7 @@ ConfiguredRule: TypeAlias = Annotated[
     Marker | Sidecar | NotOpen | Complete | Trailer | Manifest | Parts, Field(discriminator="type")
 ]
 
-_BY_NAME: dict[str, type[ReadinessRule]] = {
+_BY_NAME: dict[str, Callable[[], ReadinessRule]] = {
     str(kind.model_fields["type"].default): kind for kind in (Marker, Sidecar, NotOpen, Complete, Trailer, Manifest)
 }
 

@@ -1,11 +1,13 @@
-"""The readiness rule: settings, and the evaluation of one stable file."""
+"""The readiness rule: settings, the evaluation of one stable file, and what the rule sees of it."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar, cast
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +16,9 @@ from connectors.files.identity import Identity
 from connectors.formats import Format
 
 T = TypeVar("T")
+
+TEXT_BYTES = 2**20
+"""The part of a sidecar or manifest that is read. No real one is larger."""
 
 
 class NotReady(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,61 +32,112 @@ class NotReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file must not be read as it is.
-
-    It is rejected with the sentence until it or a companion changes.
-    """
+    """The file must not be read as it is. It is rejected with the sentence until it or a companion changes."""
 
     sentence: str
 
 
-class FileView(Protocol):
-    """One file as a rule sees it."""
+class ScannedFolder(Protocol):
+    """What the rules read of a drop folder beside its scan. Names are paths below the folder, with slashes."""
 
-    @property
-    def name(self) -> str:
-        """The path below the folder."""
-
-    @property
-    def base(self) -> str:
-        """The name without its folders."""
-
-    def open_file(self) -> AbstractContextManager[BinaryIO]:
-        """Return a context with the file as it was scanned, or a copy of it, open on disk at its start.
+    def open_scanned(self, name: str, identity: Identity) -> AbstractContextManager[BinaryIO]:
+        """Return a context with a file as it was scanned, or a copy of it, open on disk at its start.
 
         Raises:
             FileNotFoundError: it was removed, replaced or written to since the scan.
         """
 
-    @property
-    def identity(self) -> Identity:
-        """The identity at the last scan."""
+    def companion(self, name: str) -> Identity | None:
+        """Return the identity of a regular file that is no data file; None if there is none."""
+
+    def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
+        """Return the regular files with content in one sub-folder (empty: the folder itself) with names that match a glob."""
+
+    def text(self, name: str) -> str:
+        """Return the beginning of a small text file. Bytes that are not UTF-8 are replaced: no expected name has any."""
+
+
+class ContentCache(msgspec.Struct):
+    """Results about files, kept while the content is unchanged and the results are used."""
+
+    _results: dict[str, tuple[Identity, dict[str, object]]] = msgspec.field(default_factory=dict)
+    _used: set[str] = msgspec.field(default_factory=set)
+
+    def get(self, name: str, identity: Identity, key: str, compute: Callable[[], T]) -> T:
+        """Return the result for this content; call ``compute`` if there is none yet."""
+        self._used.add(name)
+        seen = self._results.get(name)
+        if seen is None or not seen[0].has_same_content(identity):
+            seen = self._results[name] = (identity, {})
+        if key not in seen[1]:
+            seen[1][key] = compute()
+        return cast("T", seen[1][key])
+
+    def forget_unused(self) -> None:
+        """Forget the results of files that were not requested since the last call."""
+        self._results = {name: seen for name, seen in self._results.items() if name in self._used}
+        self._used = set()
+
+
+class FileView(msgspec.Struct, frozen=True, kw_only=True):
+    """One file at one scan, as a rule sees it.
+
+    ``name``: the path below the folder. ``now``: seconds since the epoch. ``format_for``: returns the format of a name.
+    """
+
+    name: str
+    identity: Identity
+    now: float
+    format_for: Callable[[str], Format]
+    folder: ScannedFolder
+    cache: ContentCache
 
     @property
-    def now(self) -> float:
-        """The time, in seconds since the epoch."""
+    def base(self) -> str:
+        """The name without its folders."""
+        return self.name.rpartition("/")[2]
 
     @property
     def format(self) -> Format:
         """The format in which the file is read."""
+        return self.format_for(self.name)
+
+    def open_file(self) -> AbstractContextManager[BinaryIO]:
+        """See `ScannedFolder.open_scanned`."""
+        return self.folder.open_scanned(self.name, self.identity)
 
     def sibling(self, base: str) -> Identity | None:
         """Return the identity of a regular file in the same folder; None if there is none."""
+        return self.folder.companion(parent_folder(self.name) + base)
 
     def sibling_text(self, base: str) -> str:
         """Return the content of a small text file in the same folder."""
+        return self.folder.text(parent_folder(self.name) + base)
 
     def sha256(self) -> str:
         """Return the hash of the whole content, computed once for each content."""
+        return self.cached("sha256", self._sha256)
+
+    def _sha256(self) -> str:
+        with self.open_file() as file:
+            return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """Return the result of ``compute``, which is called once for each content of the file."""
+        return self.cache.get(self.name, self.identity, key, compute)
+
+
+def parent_folder(name: str) -> str:
+    """Return the sub-folder of a path below the folder, with its slash; empty for the folder itself."""
+    return name[: name.rfind("/") + 1]
 
 
 class ReadinessRule(BaseModel, ABC):
-    """A rule as configured. A subclass has a field ``type`` with its name, and one field for each setting."""
+    """A rule as configured. A subclass gives ``type`` its name as the default, and has one field for each setting."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    type: str
 
     @abstractmethod
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 from pydantic import AfterValidator, Field
 
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
-from connectors.files.file_head import FileHead
+from connectors.files.file_batches import FileHead
 from connectors.formats.compression import packed_suffix
 from ingestd.sdk import SourceBroken
 

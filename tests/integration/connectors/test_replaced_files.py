@@ -9,7 +9,7 @@ import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from connectors.file import FileConnector, FileOptions
-from connectors.files import content_proof
+from connectors.files import identity
 from connectors.files.identity import Identity
 from connectors.log import LogConnector, LogOptions
 from connectors.mounts import has_change_time
@@ -63,7 +63,7 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     if request.param == "no change time":
         status = Identity.from_status
         monkeypatch.setattr(Identity, "from_status", lambda found: status(found)._replace(ctime_ns=0))
-        monkeypatch.setattr(content_proof, "has_change_time", lambda _: False)
+        monkeypatch.setattr(identity, "has_change_time", lambda _: False)
     return str(request.param)
 
 

@@ -38,7 +38,7 @@ class Woken:
 
 def test_creating_changing_moving_and_deleting_a_file_each_wake(tmp_path: Path) -> None:
     woken = Woken()
-    with FolderWatch(tmp_path, woken, recursive=False) as watch:
+    with FolderWatch(tmp_path, woken) as watch:
         assert watch.failure == ""
         assert woken.after(lambda: (tmp_path / "a.csv").write_text("a\n"))
         assert woken.after(lambda: (tmp_path / "a.csv").write_text("a\n1\n"))
@@ -50,7 +50,7 @@ def test_a_file_moved_in_from_another_folder_wakes(tmp_path: Path) -> None:
     woken = Woken()
     (tmp_path / "drop").mkdir()
     (tmp_path / "a.csv").write_text("a\n")
-    with FolderWatch(tmp_path / "drop", woken, recursive=False):
+    with FolderWatch(tmp_path / "drop", woken):
         assert woken.after(lambda: (tmp_path / "a.csv").rename(tmp_path / "drop" / "a.csv"))
 
 
@@ -65,7 +65,7 @@ def test_a_file_in_a_new_sub_folder_wakes_a_recursive_watch(tmp_path: Path) -> N
 def test_a_missing_folder_is_no_error_and_is_watched_when_it_is_created(tmp_path: Path) -> None:
     woken = Woken()
     folder = tmp_path / "later"
-    with FolderWatch(folder, woken, recursive=False) as watch:
+    with FolderWatch(folder, woken) as watch:
         assert "No such file" in watch.failure
         folder.mkdir()
         watch.rearm()
@@ -91,7 +91,7 @@ def test_a_folder_replaced_between_two_scans_is_watched_again(tmp_path: Path) ->
     woken = Woken()
     folder = tmp_path / "drop"
     folder.mkdir()
-    with FolderWatch(folder, woken, recursive=False) as watch:
+    with FolderWatch(folder, woken) as watch:
         folder.rename(tmp_path / "old")
         folder.mkdir()
         watch.rearm()
@@ -102,7 +102,7 @@ class Recording(FolderWatch):
     """Records the names of the files that had events."""
 
     def __init__(self, folder: Path, wake: Callable[[], None]) -> None:
-        super().__init__(folder, wake, recursive=False)
+        super().__init__(folder, wake)
         self.names: list[str] = []
 
     def on_event(self, event: FolderEvent) -> None:
@@ -123,7 +123,7 @@ def test_reading_a_file_does_not_wake(tmp_path: Path) -> None:
 def test_after_the_context_nothing_wakes_and_no_thread_runs(tmp_path: Path) -> None:
     woken = Woken()
     threads = threading.active_count()
-    with FolderWatch(tmp_path, woken, recursive=False) as watch:
+    with FolderWatch(tmp_path, woken) as watch:
         pass
     watch.rearm()
     assert threading.active_count() == threads
@@ -131,7 +131,7 @@ def test_after_the_context_nothing_wakes_and_no_thread_runs(tmp_path: Path) -> N
 
 def test_a_probe_file_proves_that_events_work_and_is_removed(tmp_path: Path) -> None:
     reported: list[str] = []
-    with FolderWatch(tmp_path, Woken(), recursive=False, report=reported.append) as watch:
+    with FolderWatch(tmp_path, Woken(), report=reported.append) as watch:
         watch.rearm()
         watch.rearm()
         assert not watch.is_polling
@@ -150,7 +150,7 @@ def test_without_events_the_folder_is_polled_and_this_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_watch, "_PROBE_SECONDS", 0.05)
-    with Deaf(tmp_path, Woken(), recursive=False) as watch:
+    with Deaf(tmp_path, Woken()) as watch:
         watch.rearm()
         assert watch.is_polling
         assert "is watched by polling: a test file caused no event" in watch.sentence
@@ -165,14 +165,14 @@ def test_the_kind_of_file_system_decides_if_a_probe_file_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
 ) -> None:
     monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind=kind))
-    with FolderWatch(tmp_path, Woken(), recursive=False) as watch:
+    with FolderWatch(tmp_path, Woken()) as watch:
         watch.rearm()
         assert watch.is_polling is polling
         assert words in watch.sentence
 
 
 def test_a_configured_method_is_not_probed(tmp_path: Path) -> None:
-    with FolderWatch(tmp_path, Woken(), recursive=False, mode="polling") as watch:
+    with FolderWatch(tmp_path, Woken(), mode="polling") as watch:
         watch.rearm()
         assert watch.is_polling
         assert watch.sentence.endswith("is watched by polling, as configured")
@@ -182,7 +182,7 @@ def test_a_remounted_folder_is_probed_again(tmp_path: Path, monkeypatch: pytest.
     folder = tmp_path / "drop"
     folder.mkdir()
     reported: list[str] = []
-    with FolderWatch(folder, Woken(), recursive=False, report=reported.append) as watch:
+    with FolderWatch(folder, Woken(), report=reported.append) as watch:
         watch.rearm()
         monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind="cifs"))
         folder.rename(tmp_path / "old")
@@ -242,8 +242,7 @@ def test_many_folders_share_one_inotify_instance_and_one_thread(tmp_path: Path) 
     threads, instances = threading.active_count(), open_instances()
     with contextlib.ExitStack() as stack:
         watches = [
-            stack.enter_context(FolderWatch(folder, woken, recursive=False))
-            for folder, woken in zip(folders, wakes, strict=True)
+            stack.enter_context(FolderWatch(folder, woken)) for folder, woken in zip(folders, wakes, strict=True)
         ]
         assert {watch.failure for watch in watches} == {""}
         assert (threading.active_count(), open_instances()) == (threads + 1, instances + 1)
@@ -266,7 +265,7 @@ def test_an_event_wakes_only_the_watch_of_its_folder(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     first, second = Woken(), Woken()
     with (
-        FolderWatch(tmp_path / "a", first, recursive=False),
+        FolderWatch(tmp_path / "a", first),
         Recording(tmp_path / "b", second) as other,
         Recording(tmp_path / "b", second) as twin,
     ):
@@ -296,13 +295,13 @@ def test_a_failing_watch_is_restarted_and_does_not_affect_others(tmp_path: Path)
         sentences.append(sentence)
         reported()
 
-    with Failing(tmp_path, woken, recursive=False, report=report) as failing, Recording(tmp_path, woken):
+    with Failing(tmp_path, woken, report=report) as failing, Recording(tmp_path, woken):
         assert reported.after((tmp_path / "a.csv").touch)
         assert "RuntimeError: the loop is closed" in sentences[0]
         assert woken.after((tmp_path / "b.csv").touch)
         failing.rearm()
         assert failing.failure == ""
-    with FolderWatch(tmp_path, woken, recursive=False):
+    with FolderWatch(tmp_path, woken):
         assert woken.after((tmp_path / "c.csv").touch)
 
 

@@ -1,22 +1,19 @@
-"""What happens to an acknowledged file, including a crash after any step."""
+"""What happens to an acknowledged file. tests/faults/test_file_crash_sweep.py has the crashes."""
 
-import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from connectors.beneath import Folder, RootedPath, system_calls
-from connectors.directory import DirectoryConnector, disposal
+from connectors.beneath import Folder, RootedPath
+from connectors.directory import disposal
 from connectors.files.identity import Identity
-from ingestd.sdk import Batch, Partition, SourceUnavailable
+from ingestd.sdk import Partition, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
+from tests.support.watched_files import Drop, acknowledge, read_all, ready_names
 
-ReadyNames = Callable[[DirectoryConnector], list[str]]
-Read = Callable[..., list[Batch]]
 TEXT = "part,mass\nA,0.10\n"
 
 
@@ -26,78 +23,78 @@ def tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
-def test_a_kept_file_is_not_read_again_until_it_changes(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
+def test_a_kept_file_is_not_read_again_until_it_changes(drop: Drop) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
     assert ready_names(connector) == ["a.csv"]
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    acknowledge(connector, "a.csv", cursor)
     assert ready_names(connector) == []
     assert "everything from it is delivered or rejected" in (connector.explain("a.csv") or "")
     path.write_text("part,mass\nB,1\n")
     assert ready_names(connector) == ["a.csv"]
 
 
-def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any, read_all: Read) -> None:
+def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Drop) -> None:
     connector = drop.connector(after="archive", archive="done", recursive=True)
     for number in range(3):
         drop.write("x/a.csv", f"part\n{number}\n")
         cursor = read_all(connector, "x/a.csv")[-1].cursor
         for _ in range(2):
-            connector.acknowledge(Partition(name="x/a.csv"), cursor, acknowledgement())
+            acknowledge(connector, "x/a.csv", cursor)
     assert tree(drop.done) == {"x/a.csv": "part\n0\n", "x/a~2.csv": "part\n1\n", "x/a~3.csv": "part\n2\n"}
     assert tree(drop.folder) == {}
 
 
-def test_a_file_that_changed_after_it_was_read_is_not_archived(drop: Any, read_all: Read) -> None:
+def test_a_file_that_changed_after_it_was_read_is_not_archived(drop: Drop) -> None:
     for after_option in ["archive", "delete"]:
         connector = drop.connector(after=after_option, archive="done")
         drop.write("a.csv")
         cursor = read_all(connector, "a.csv")[-1].cursor
         drop.write("a.csv", "part\nnew\n")
-        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+        acknowledge(connector, "a.csv", cursor)
         assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
     assert not drop.done.exists()
 
 
-def test_a_deleted_file_is_deleted_once(drop: Any, read_all: Read) -> None:
+def test_a_deleted_file_is_deleted_once(drop: Drop) -> None:
     connector = drop.connector(after="delete")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    for _ in range(2):
+        acknowledge(connector, "a.csv", cursor)
     assert tree(drop.folder) == {}
 
 
-def test_equal_content_that_is_dropped_again_is_unchanged_and_is_archived(drop: Any, read_all: Read) -> None:
+def test_equal_content_that_is_dropped_again_is_unchanged_and_is_archived(drop: Drop) -> None:
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    acknowledge(connector, "a.csv", cursor)
     drop.write("a.csv")
     again = drop.connector(after="archive", archive="done")
     (batch,) = read_all(again, "a.csv", cursor)
     assert batch.unchanged
-    again.acknowledge(Partition(name="a.csv"), batch.cursor, acknowledgement())
+    acknowledge(again, "a.csv", batch.cursor)
     assert tree(drop.done) == {"a.csv": TEXT, "a~2.csv": TEXT}
     assert tree(drop.folder) == {}
 
 
-def test_if_the_archive_cannot_be_written_the_file_is_kept_and_retried(drop: Any, read_all: Read) -> None:
+def test_if_the_archive_cannot_be_written_the_file_is_kept_and_retried(drop: Drop) -> None:
     drop.done.touch()
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
     with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until that is possible"):
-        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+        acknowledge(connector, "a.csv", cursor)
     assert tree(drop.folder) == {"a.csv": TEXT}
     drop.done.unlink()
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    acknowledge(connector, "a.csv", cursor)
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
 def test_a_file_that_is_replaced_during_the_move_is_moved_back_unread(
-    drop: Any, monkeypatch: pytest.MonkeyPatch
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop.write("a.csv")
     identity = Identity.from_status(path.stat())
@@ -122,12 +119,8 @@ def test_a_file_that_is_replaced_during_the_move_is_moved_back_unread(
         assert tree(drop.done) == {}
 
 
-class Crash(BaseException):
-    """Simulates the end of the process."""
-
-
 @pytest.fixture(params=["same file system", "another file system"])
-def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
+def archive_folder(request: pytest.FixtureRequest, drop: Drop) -> Iterator[Path]:
     if request.param == "same file system":
         yield drop.done
         return
@@ -138,56 +131,7 @@ def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
         yield Path(folder) / "deep" / "done"
 
 
-STEPS = ["open", "close", "fsync", "rename", "unlink", "link", "mkdir", "utime", "lstat", "stat"]
-
-
-def test_a_crash_before_any_step_leaves_one_archived_file_and_overwrites_nothing(
-    drop: Any, archive_folder: Path, read_all: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Crash before each system call of the move in turn, then start the daemon again."""
-    swept = 0
-    while True:
-        swept += 1
-        drop.write("a.csv")
-        connector = drop.connector(after="archive", archive=str(archive_folder))
-        cursor = read_all(connector, "a.csv")[-1].cursor
-        with monkeypatch.context() as patched:
-            if not _acknowledge_with_crash(connector, cursor, swept, patched):
-                break
-        again = drop.connector(after="archive", archive=str(archive_folder))
-        again.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
-        assert tree(drop.folder) == {}
-        assert tree(archive_folder) == {"a.csv": TEXT}
-        (archive_folder / "a.csv").unlink()
-    assert swept > 10
-
-
-def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patched: pytest.MonkeyPatch) -> bool:
-    """Return whether the crash happened; False if there are fewer steps."""
-    count = 0
-
-    def crashing(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **more: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == at:
-                raise Crash
-            return real(*args, **more)
-
-        return call
-
-    for name in STEPS:
-        patched.setattr(os, name, crashing(getattr(os, name)))
-    for name in ("_openat2", "_renameat2"):
-        patched.setattr(system_calls, name, crashing(getattr(system_calls, name)))
-    try:
-        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
-    except Crash:
-        return True
-    return False
-
-
-def test_a_move_across_file_systems_keeps_times_and_content(drop: Any, archive_folder: Path, read_all: Read) -> None:
+def test_a_move_across_file_systems_keeps_times_and_content(drop: Drop, archive_folder: Path) -> None:
     path = drop.write("a.csv")
     os.utime(path, (5000, 5000))
     connector = drop.connector(after="archive", archive=str(archive_folder))
@@ -196,31 +140,13 @@ def test_a_move_across_file_systems_keeps_times_and_content(drop: Any, archive_f
     assert (archive_folder / "a.csv").stat().st_mtime == 5000
 
 
-def test_a_full_disk_keeps_the_file(drop: Any, read_all: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    connector = drop.connector(after="archive", archive="done")
-    drop.write("a.csv")
-    cursor = read_all(connector, "a.csv")[-1].cursor
-
-    def full(*args: Any, **more: Any) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Folder, "create", full)
-        with pytest.raises(SourceUnavailable, match="No space left"):
-            connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
-    assert tree(drop.done) == {"a.csv": TEXT}
-
-
-def test_a_folder_contains_a_file_until_it_is_removed_even_while_the_folder_is_unavailable(
-    drop: Any, read_all: Read
-) -> None:
+def test_a_folder_contains_a_file_until_it_is_removed_even_while_the_folder_is_unavailable(drop: Drop) -> None:
     drop.write("a.csv")
     drop.write("b.csv")
     connector = drop.connector(after="archive", archive="done")
     cursor = read_all(connector, "a.csv")[-1].cursor
     assert connector.holds("a.csv")
-    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    acknowledge(connector, "a.csv", cursor)
     assert not connector.holds("a.csv")
     drop.folder.rename(drop.folder.with_name("elsewhere"))
     assert connector.holds("a.csv"), "files in a missing folder do not count as removed"

@@ -1,30 +1,25 @@
 """Which files are read, and when."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from connectors.directory import DirectoryConnector, DirectoryOptions, local_folder
+from connectors.directory import DirectoryOptions, local_folder
 from ingestd.core.claims import ClaimedFiles
-from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
-
-ReadyNames = Callable[[DirectoryConnector], list[str]]
-Read = Callable[..., list[Batch]]
+from ingestd.sdk import Partition, SourceBroken, SourceUnavailable, Watches
+from tests.support.watched_files import Drop, read_all, ready_names
 
 
-def test_files_are_selected_by_pattern_oldest_first(drop: Any, ready_names: ReadyNames) -> None:
+def test_files_are_selected_by_pattern_oldest_first(drop: Drop) -> None:
     for age, name in enumerate(["c.csv", "b.ndjson", "a.txt", "a.jsonl"]):
         os.utime(drop.write(name), (1000 + age, 1000 + age))
     assert ready_names(drop.connector()) == ["c.csv", "b.ndjson", "a.jsonl"]
     assert ready_names(drop.connector(pattern="a.*")) == ["a.txt", "a.jsonl"]
 
 
-def test_temporary_names_and_objects_that_are_no_files_are_ignored(drop: Any, ready_names: ReadyNames) -> None:
+def test_temporary_names_and_objects_that_are_no_files_are_ignored(drop: Drop) -> None:
     for name in [".a.csv", "~$a.csv", "a.csv.tmp", "a.part", "a.crdownload", "A.FILEPART"]:
         drop.write(name)
     (drop.folder / "folder.csv").mkdir()
@@ -32,7 +27,7 @@ def test_temporary_names_and_objects_that_are_no_files_are_ignored(drop: Any, re
     assert ready_names(drop.connector(pattern="*")) == []
 
 
-def test_sub_folders_are_read_only_if_configured_and_the_archive_never(drop: Any, ready_names: ReadyNames) -> None:
+def test_sub_folders_are_read_only_if_configured_and_the_archive_never(drop: Drop) -> None:
     for name in ["a.csv", "x/b.csv", "x/y/c.csv", ".hidden/d.csv", "done/e.csv"]:
         drop.write(name)
     archived = {"after": "archive", "archive": "drop/../drop/done"}
@@ -41,9 +36,7 @@ def test_sub_folders_are_read_only_if_configured_and_the_archive_never(drop: Any
     assert ready_names(drop.connector(recursive=True, pattern="x/*.csv", **archived))[0].startswith("x/")
 
 
-def test_a_link_that_leaves_the_folder_is_rejected_and_one_inside_is_read(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_link_that_leaves_the_folder_is_rejected_and_one_inside_is_read(drop: Drop) -> None:
     outside = drop.base / "secret.csv"
     outside.write_text("part\nX\n")
     drop.write("a.csv")
@@ -59,7 +52,7 @@ def test_a_link_that_leaves_the_folder_is_rejected_and_one_inside_is_read(
     assert ready_names(drop.connector(after="delete")) == ["a.csv"]
 
 
-def test_a_name_that_is_not_utf8_is_skipped_and_reported(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_name_that_is_not_utf8_is_skipped_and_reported(drop: Drop) -> None:
     (Path(os.fsdecode(os.fsencode(drop.folder) + b"/caf\xe9.csv"))).write_text("a\n1\n")
     connector = drop.connector()
     assert ready_names(connector) == []
@@ -67,7 +60,7 @@ def test_a_name_that_is_not_utf8_is_skipped_and_reported(drop: Any, ready_names:
     assert r"caf\xe9.csv: its name is not UTF-8" in refused.sentence
 
 
-def test_a_file_is_read_after_it_was_observed_to_be_stable(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_is_read_after_it_was_observed_to_be_stable(drop: Drop) -> None:
     connector = drop.connector(settle_seconds=2)
     assert ready_names(connector) == []
     path = drop.write("a.csv")
@@ -84,9 +77,7 @@ def test_a_file_is_read_after_it_was_observed_to_be_stable(drop: Any, ready_name
     assert isinstance(connector, Watches)
 
 
-def test_a_file_that_grows_after_the_scan_waits_until_it_is_stable(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_file_that_grows_after_the_scan_waits_until_it_is_stable(drop: Drop) -> None:
     path = drop.write("a.csv")
     connector = drop.connector(settle_seconds=2)
     assert ready_names(connector) == ["a.csv"]
@@ -101,12 +92,12 @@ def test_a_file_that_grows_after_the_scan_waits_until_it_is_stable(
     assert batch.records.height == 2
 
 
-def test_a_file_that_existed_before_the_start_is_read_immediately(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_that_existed_before_the_start_is_read_immediately(drop: Drop) -> None:
     drop.write("a.csv")
     assert ready_names(drop.connector(settle_seconds=3600)) == ["a.csv"]
 
 
-def test_a_missing_folder_is_unavailable_until_it_returns(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_missing_folder_is_unavailable_until_it_returns(drop: Drop) -> None:
     drop.folder.rmdir()
     connector = drop.connector()
     with pytest.raises(SourceUnavailable, match=r"drop can't be listed: No such file"):
@@ -116,7 +107,7 @@ def test_a_missing_folder_is_unavailable_until_it_returns(drop: Any, ready_names
     assert ready_names(connector) == ["a.csv"]
 
 
-def test_a_broken_file_is_read_again_only_after_a_change(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
+def test_a_broken_file_is_read_again_only_after_a_change(drop: Drop) -> None:
     path = drop.write("a.csv", "a,a\n1,2\n")
     drop.write("b.csv")
     connector = drop.connector()
@@ -137,7 +128,7 @@ def test_an_invalid_configuration_is_reported_in_one_sentence() -> None:
         DirectoryOptions.model_validate({"path": "drop", "after": "archive", "archive": "drop/"})
 
 
-def test_an_archive_that_is_the_same_folder_by_another_name_is_rejected(drop: Any, ready_names: ReadyNames) -> None:
+def test_an_archive_that_is_the_same_folder_by_another_name_is_rejected(drop: Drop) -> None:
     (drop.base / "other").symlink_to(drop.folder)
     connector = drop.connector(after="archive", archive="other")
     with pytest.raises(SourceBroken, match=r"the folder .* itself"):
@@ -145,7 +136,7 @@ def test_an_archive_that_is_the_same_folder_by_another_name_is_rejected(drop: An
     assert "failed" in {step.outcome for step in connector.verify()}
 
 
-def test_verify_reports_mistakes_and_the_files_found(drop: Any) -> None:
+def test_verify_reports_mistakes_and_the_files_found(drop: Drop) -> None:
     drop.write("a.csv")
     drop.write("b.csv", "")
     steps = {step.name: step for step in drop.connector(after="archive", archive="done").verify()}
@@ -161,24 +152,13 @@ def test_verify_reports_mistakes_and_the_files_found(drop: Any) -> None:
     assert (step.name, step.outcome) == ("folder", "failed")
 
 
-def test_a_scan_opens_no_file(drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_opens_no_file(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
     monkeypatch.setattr(local_folder, "open_file", None)  # a call would be an error
     assert ready_names(drop.connector()) == ["a.csv"]
 
 
-def test_ten_thousand_files_are_listed_without_opening_each(drop: Any, ready_names: ReadyNames) -> None:
-    for number in range(10):
-        first = drop.write(f"{number}/0.csv")
-        for other in range(1, 1000):  # Hard links to one file are created quickly, and each is listed.
-            os.link(first, first.with_name(f"{other}.csv"))
-    connector = drop.connector(recursive=True)
-    began = time.perf_counter()
-    assert len(ready_names(connector)) == 10_000
-    assert time.perf_counter() - began < 3  # a limit for a busy machine; 0.08 s on an idle one
-
-
-def test_events_and_new_folders_wake_the_reader(drop: Any) -> None:
+def test_events_and_new_folders_wake_the_reader(drop: Drop) -> None:
     import threading
 
     woken = threading.Event()
@@ -190,9 +170,7 @@ def test_events_and_new_folders_wake_the_reader(drop: Any) -> None:
     assert Partition(name="a.csv").snapshot
 
 
-def test_a_file_that_was_read_before_a_restart_is_checked_immediately(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_file_that_was_read_before_a_restart_is_checked_immediately(drop: Drop) -> None:
     path = drop.write("a.csv")
     drop.write("b.csv")
     cursor = read_all(drop.connector(), "a.csv")[-1].cursor
@@ -207,7 +185,7 @@ def test_a_file_that_was_read_before_a_restart_is_checked_immediately(
     assert "a.csv" in ready_names(again)
 
 
-def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names: ReadyNames) -> None:
+def test_patterns_ignore_case_unless_configured_otherwise(drop: Drop) -> None:
     for name in ("RUN01.CSV", "run02.csv", "Sub/RUN03.Csv"):
         drop.write(name)
     taken = {"recursive": True, "pattern": ["*.csv", "SUB/*.csv"]}
@@ -218,9 +196,7 @@ def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names
     assert sentence.startswith("No pattern matches 2 files (")
 
 
-def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_files(
-    drop: Any, ready_names: ReadyNames
-) -> None:
+def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_files(drop: Drop) -> None:
     for name in ("a.csv", "a.csv.done", ".hidden", "half.part", "b.bin", *(f"{number}.log" for number in range(7))):
         drop.write(name)
     connector = drop.connector(ready=["marker"])
@@ -230,7 +206,7 @@ def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_f
     assert "and 3 more)" in sentence
 
 
-def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
+def test_many_patterns_are_reported_in_a_short_form(drop: Drop) -> None:
     drop.write("a.csv")
     for pattern, words in (
         (
@@ -252,9 +228,7 @@ def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
         ("**/x/*.csv", ["x/b.csv", "x/y/c.csv"]),
     ],
 )
-def test_two_asterisks_match_any_number_of_folders(
-    drop: Any, ready_names: ReadyNames, pattern: str, found: list[str]
-) -> None:
+def test_two_asterisks_match_any_number_of_folders(drop: Drop, pattern: str, found: list[str]) -> None:
     for name in ("a.csv", "x/b.csv", "x/y/c.csv", "x/d.txt"):
         drop.write(name)
     connector = drop.connector(pattern=pattern, recursive=True)
@@ -266,7 +240,7 @@ def test_two_asterisks_match_any_number_of_folders(
     ] == found
 
 
-def test_files_of_the_system_and_of_editors_are_never_read_nor_counted(drop: Any, ready_names: ReadyNames) -> None:
+def test_files_of_the_system_and_of_editors_are_never_read_nor_counted(drop: Drop) -> None:
     ignored = (
         "desktop.ini", "Thumbs.db", "ehthumbs.db", ".DS_Store", "._a.csv", "~$a.xlsx", ".~lock.a.ods#", "a.csv.crdownload",
         "a.csv.part",
@@ -282,7 +256,7 @@ def test_files_of_the_system_and_of_editors_are_never_read_nor_counted(drop: Any
     assert "hidden, incomplete or system file" in str(connector.explain("desktop.ini"))
 
 
-def test_a_link_to_a_folder_is_reported(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_link_to_a_folder_is_reported(drop: Drop) -> None:
     drop.write("x/a.csv")
     (drop.folder / "y").symlink_to("x")
     (drop.folder / "itself").symlink_to("itself")

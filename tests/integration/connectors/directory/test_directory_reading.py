@@ -19,17 +19,16 @@ from connectors.directory.local_folder import LocalFile
 from connectors.formats import RecordChunk
 from connectors.formats.csv import Csv
 from connectors.formats.csv.reader import read_csv
-from ingestd.sdk import Batch, Partition, SourceUnavailable
+from ingestd.sdk import Partition, SourceUnavailable
 from ingestd.sdk.formats import record_chunk as chunk_module
 from ingestd.sdk.formats.parser_process.pool import SHARED
 from ingestd.sdk.formats.parser_process.process import ParserProcess
 from ingestd.sdk.testing import acknowledgement
 from tests.support.file_flow import FileFlow
+from tests.support.watched_files import Drop, read_all
 
-Read = Callable[..., list[Batch]]
 
-
-def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> None:
+def test_a_file_is_one_snapshot_with_its_facts(drop: Drop) -> None:
     path = drop.write("sub/run 7.csv", "part,mass\nA,0.10\nB\n00417,1e-7\n")
     os.utime(path, ns=(1_700_000_000_123_456_789, 1_700_000_000_123_456_789))
     (batch,) = read_all(drop.connector(recursive=True), "sub/run 7.csv")
@@ -62,14 +61,14 @@ def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> Non
     assert batch.facts["file.owner"]
 
 
-def test_ndjson_is_recognised_by_its_suffix_or_configured(drop: Any, read_all: Read) -> None:
+def test_ndjson_is_recognised_by_its_suffix_or_configured(drop: Drop) -> None:
     drop.write("a.ndjson", '{"a": 0.10}\n')
     drop.write("b.log", '{"a": 0.10}\n')
     assert read_all(drop.connector(), "a.ndjson")[0].records.rows() == [("0.10",)]
     assert read_all(drop.connector(pattern="*.log", format="ndjson"), "b.log")[0].records.rows() == [("0.10",)]
 
 
-def test_an_unchanged_file_is_not_opened(drop: Any, read_all: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_file_is_not_opened(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
     connector = drop.connector()
     cursor = json.loads(json.dumps(read_all(connector, "a.csv")[-1].cursor))
@@ -77,7 +76,7 @@ def test_an_unchanged_file_is_not_opened(drop: Any, read_all: Read, monkeypatch:
     assert read_all(connector, "a.csv", cursor) == []
 
 
-def test_a_touched_file_with_equal_content_is_reported_as_unchanged(drop: Any, read_all: Read) -> None:
+def test_a_touched_file_with_equal_content_is_reported_as_unchanged(drop: Drop) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -91,7 +90,7 @@ def test_a_touched_file_with_equal_content_is_reported_as_unchanged(drop: Any, r
     assert read_all(connector, "a.csv")[0].records.height == 1
 
 
-def test_changed_content_is_read_whole(drop: Any, read_all: Read) -> None:
+def test_changed_content_is_read_whole(drop: Drop) -> None:
     connector = drop.connector()
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -101,14 +100,14 @@ def test_changed_content_is_read_whole(drop: Any, read_all: Read) -> None:
 
 
 @pytest.fixture
-def many_blocks(drop: Any, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnector:
+def many_blocks(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnector:
     monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=64))
     drop.write("a.csv", "part,mass\n" + "".join(f"P{i},{i}\n" for i in range(100)))
     connector: DirectoryConnector = drop.connector()
     return connector
 
 
-def test_only_the_last_cursor_marks_the_file_as_read(many_blocks: DirectoryConnector, read_all: Read) -> None:
+def test_only_the_last_cursor_marks_the_file_as_read(many_blocks: DirectoryConnector) -> None:
     batches = read_all(many_blocks, "a.csv")
     assert len(batches) > 3
     assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
@@ -119,7 +118,7 @@ def test_only_the_last_cursor_marks_the_file_as_read(many_blocks: DirectoryConne
     assert read_all(many_blocks, "a.csv", batches[-1].cursor) == []
 
 
-def test_a_file_that_changes_during_reading_is_not_marked_as_read(drop: Any, many_blocks: DirectoryConnector) -> None:
+def test_a_file_that_changes_during_reading_is_not_marked_as_read(drop: Drop, many_blocks: DirectoryConnector) -> None:
     batches = many_blocks.read(Partition(name="a.csv"), None)
     taken = [next(batches)]
     with (drop.folder / "a.csv").open("a") as file:
@@ -129,7 +128,7 @@ def test_a_file_that_changes_during_reading_is_not_marked_as_read(drop: Any, man
     assert not any(batch.last for batch in taken)
 
 
-def test_a_change_with_an_unchanged_time_is_found_by_the_hash(drop: Any, many_blocks: DirectoryConnector) -> None:
+def test_a_change_with_an_unchanged_time_is_found_by_the_hash(drop: Drop, many_blocks: DirectoryConnector) -> None:
     path = drop.folder / "a.csv"
     with path.open("a") as file:  # more than is read in advance to detect the encoding
         file.write(f"P,{'1' * 1000}\n" * 2_000)
@@ -144,9 +143,7 @@ def test_a_change_with_an_unchanged_time_is_found_by_the_hash(drop: Any, many_bl
         list(batches)
 
 
-def test_a_file_that_is_replaced_during_reading_is_read_as_it_was(
-    drop: Any, many_blocks: DirectoryConnector, read_all: Read
-) -> None:
+def test_a_file_that_is_replaced_during_reading_is_read_as_it_was(drop: Drop, many_blocks: DirectoryConnector) -> None:
     batches = many_blocks.read(Partition(name="a.csv"), None)
     taken = [next(batches)]
     (drop.base / "new.csv").write_text("part,mass\nZ,9\n")
@@ -156,7 +153,7 @@ def test_a_file_that_is_replaced_during_reading_is_read_as_it_was(
     assert read_all(many_blocks, "a.csv", taken[-1].cursor)[0].records.rows() == [("Z", "9")]
 
 
-def test_a_missing_file_has_no_batches(drop: Any, read_all: Read) -> None:
+def test_a_missing_file_has_no_batches(drop: Drop) -> None:
     drop.write("a.csv").unlink()
     assert read_all(drop.connector(), "a.csv") == []
     assert chunk_module.BLOCK_BYTES <= chunk_module.RECORD_BYTES

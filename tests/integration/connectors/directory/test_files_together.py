@@ -344,14 +344,14 @@ def test_a_failure_of_the_common_acknowledgement_is_reported_and_each_file_is_mo
 ) -> None:
     flow = open_flow()
     names = write_files(flow)
-    dispose = Archiver.dispose_together
+    dispose = Archiver.dispose
 
     def fails(one: Archiver, files: Any) -> Any:
         if len(files) > 1:
             raise ZeroDivisionError("a bug")
         return dispose(one, files)
 
-    monkeypatch.setattr(Archiver, "dispose_together", fails)
+    monkeypatch.setattr(Archiver, "dispose", fails)
     flow.pass_once()
     assert flow.files(flow.done) == with_receipts(names)
     assert any("one by one: a bug" in str(event) for event in flow.events)

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from pydantic import ValidationError
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from connectors.directory.readiness import not_open
-from ingestd.sdk import AcknowledgeLater, Batch, Partition, SourceBroken
-from ingestd.sdk.testing import acknowledgement
+from ingestd.sdk import AcknowledgeLater, SourceBroken
+from tests.support.watched_files import Drop, acknowledge, read_all, ready_names
 
-ReadyNames = Callable[[DirectoryConnector], list[str]]
-Read = Callable[..., list[Batch]]
 ROWS = "part,mass\nA,0.10\n"
 
 
@@ -30,15 +27,11 @@ def tree(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def acknowledge(connector: DirectoryConnector, name: str, cursor: Any) -> None:
-    connector.acknowledge(Partition(name=name), cursor, acknowledgement())
-
-
 def why(connector: DirectoryConnector, name: str) -> str:
     return connector.explain(name) or ""
 
 
-def test_a_marker_makes_a_file_ready_and_is_not_read_itself(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_marker_makes_a_file_ready_and_is_not_read_itself(drop: Drop) -> None:
     drop.write("run.csv")
     connector = drop.connector(ready=["marker"], pattern="*")
     assert ready_names(connector) == []
@@ -48,7 +41,7 @@ def test_a_marker_makes_a_file_ready_and_is_not_read_itself(drop: Any, ready_nam
     assert "belongs to other files" in why(connector, "run.csv.done")
 
 
-def test_a_marker_of_an_earlier_file_is_ignored(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_marker_of_an_earlier_file_is_ignored(drop: Drop) -> None:
     os.utime(drop.write("run.ready", ""), (1000, 1000))
     path = drop.write("run.csv")
     connector = drop.connector(ready=[{"type": "marker", "name": "{stem}.ready"}])
@@ -63,7 +56,7 @@ def test_a_marker_of_an_earlier_file_is_ignored(drop: Any, ready_names: ReadyNam
 @pytest.mark.parametrize(
     "form", ["{hex}", "{HEX}  run.csv\n", "{hex} *run.csv\n{zero}  other.csv\n", "SHA256 (run.csv) = {hex}\n"]
 )
-def test_a_checksum_in_any_common_form_makes_a_file_ready(drop: Any, ready_names: ReadyNames, form: str) -> None:
+def test_a_checksum_in_any_common_form_makes_a_file_ready(drop: Drop, form: str) -> None:
     digest = hashlib.sha256(drop.write("run.csv").read_bytes()).hexdigest()
     connector = drop.connector(ready=["sha256"])
     assert ready_names(connector) == []
@@ -72,9 +65,7 @@ def test_a_checksum_in_any_common_form_makes_a_file_ready(drop: Any, ready_names
     assert ready_names(connector) == ["run.csv"]
 
 
-def test_a_wrong_checksum_rejects_the_file_until_it_or_the_checksum_changes(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_wrong_checksum_rejects_the_file_until_it_or_the_checksum_changes(drop: Drop) -> None:
     path = drop.write("run.csv")
     connector = drop.connector(ready=["sha256"])
     drop.write("run.csv.sha256", "")
@@ -102,9 +93,7 @@ WRITER = "import sys; file = open(sys.argv[1], 'a'); print('open', flush=True); 
 
 
 @pytest.mark.parametrize("leases", [True, False])
-def test_a_file_that_another_process_writes_waits(
-    drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch, *, leases: bool
-) -> None:
+def test_a_file_that_another_process_writes_waits(drop: Drop, monkeypatch: pytest.MonkeyPatch, *, leases: bool) -> None:
     if not leases:  # as on a file system, or with an account, without this information
         monkeypatch.setattr(not_open, "_request_lease", lambda _: None)
     path = drop.write("run.csv")
@@ -139,9 +128,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     }  # fmt: skip
 
 
-def test_a_truncated_file_waits_until_it_is_complete_or_its_time_has_expired(
-    drop: Any, ready_names: ReadyNames
-) -> None:
+def test_a_truncated_file_waits_until_it_is_complete_or_its_time_has_expired(drop: Drop) -> None:
     files = whole_files(drop.base)
     connector = drop.connector(ready=["complete"])
     for name, content in files.items():
@@ -158,9 +145,7 @@ def test_a_truncated_file_waits_until_it_is_complete_or_its_time_has_expired(
     assert "plain.csv" in ready_names(connector)
 
 
-def test_a_trailer_has_the_number_of_records_and_is_no_record(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_trailer_has_the_number_of_records_and_is_no_record(drop: Drop) -> None:
     path = drop.write("run.csv", "part,mass\nA,1\nB\n")
     connector = drop.connector(ready=["trailer"])
     assert ready_names(connector) == []
@@ -181,7 +166,7 @@ def test_a_trailer_has_the_number_of_records_and_is_no_record(
 PARTS = {"type": "parts", "name": "run-{id}_{part}.csv", "parts": ["head", "data"]}
 
 
-def test_parts_are_read_together_and_in_order(drop: Any, ready_names: ReadyNames) -> None:
+def test_parts_are_read_together_and_in_order(drop: Drop) -> None:
     drop.write("run-7_data.csv")
     drop.write("run-8_head.csv")
     drop.write("stray.csv")
@@ -193,9 +178,7 @@ def test_parts_are_read_together_and_in_order(drop: Any, ready_names: ReadyNames
     assert ready_names(connector) == ["run-7_head.csv", "run-7_data.csv"]
 
 
-def test_a_group_is_archived_as_a_whole_even_after_a_restart(
-    drop: Any, read_all: Read, ready_names: ReadyNames
-) -> None:
+def test_a_group_is_archived_as_a_whole_even_after_a_restart(drop: Drop) -> None:
     drop.write("run-7_head.csv")
     drop.write("run-7_data.csv")
     options = {"ready": [PARTS], "after": "archive", "archive": "done", "receipt": False}
@@ -214,7 +197,7 @@ def test_a_group_is_archived_as_a_whole_even_after_a_restart(
     assert (tree(drop.folder), tree(drop.done)) == ([], ["run-7_data.csv", "run-7_head.csv"])
 
 
-def test_a_kept_group_is_read_whole_when_one_file_changes(drop: Any, read_all: Read, ready_names: ReadyNames) -> None:
+def test_a_kept_group_is_read_whole_when_one_file_changes(drop: Drop) -> None:
     for part in ("head", "data"):
         drop.write(f"run-7_{part}.csv")
     connector = drop.connector(ready=[PARTS])
@@ -225,9 +208,7 @@ def test_a_kept_group_is_read_whole_when_one_file_changes(drop: Any, read_all: R
     assert ready_names(connector) == ["run-7_data.csv"]
 
 
-def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(drop: Drop) -> None:
     digest = hashlib.sha256(drop.write("b.csv", "part,mass\nB,2\n").read_bytes()).hexdigest()
     connector = drop.connector(ready=["manifest"], after="archive", archive="done", receipt=False)
     assert ready_names(connector) == []
@@ -244,9 +225,7 @@ def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(
     assert (tree(drop.folder), tree(drop.done)) == ([], ["a.csv", "b.csv", "export.manifest"])
 
 
-def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_delays_the_others(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_delays_the_others(drop: Drop) -> None:
     drop.write("a.csv")
     drop.write("b.csv")
     drop.write("export.manifest", f"{'0' * 64}  a.csv\nb.csv\n")
@@ -260,9 +239,7 @@ def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_delays_the_others(
     assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
 
 
-def test_all_rules_must_be_met_and_companions_are_archived_with_their_file(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_all_rules_must_be_met_and_companions_are_archived_with_their_file(drop: Drop) -> None:
     path = drop.write("sub/run.csv")
     connector = drop.connector(
         ready=["marker", "sha256"], recursive=True, after="archive", archive="done", receipt=False
@@ -277,7 +254,7 @@ def test_all_rules_must_be_met_and_companions_are_archived_with_their_file(
     assert tree(drop.done) == ["sub/run.csv", "sub/run.csv.done", "sub/run.csv.sha256"]
 
 
-def test_rules_are_evaluated_only_for_stable_files(drop: Any, ready_names: ReadyNames) -> None:
+def test_rules_are_evaluated_only_for_stable_files(drop: Drop) -> None:
     connector = drop.connector(ready=["complete"], settle_seconds=2)
     assert ready_names(connector) == []
     drop.write("a.json", "[")
@@ -288,9 +265,7 @@ def test_rules_are_evaluated_only_for_stable_files(drop: Any, ready_names: Ready
     assert "not complete" in why(connector, "a.json")
 
 
-def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(drop: Drop) -> None:
     connector = drop.connector(empty_seconds=60)
     assert ready_names(connector) == []
     path = drop.write("a.csv", "")

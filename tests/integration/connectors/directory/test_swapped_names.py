@@ -13,17 +13,18 @@ import pytest
 
 from connectors.beneath import Folder, RootedPath
 from connectors.directory import DirectoryConnector
-from connectors.directory.readiness import Readiness
+from connectors.directory.readiness.evaluation import Readiness
 from ingestd.sdk import AcknowledgeLater, Partition, Rejected, SourceBroken, SourceError, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
 from tests.support.swapped_names import SECRET, SWAPS, by_link, by_pipe, within
+from tests.support.watched_files import Drop, acknowledge
 
 TEXT = "part,mass\nA,0.10\n"
 FACTS = {"file.sha256": "x"}
 
 
 @pytest.fixture
-def secret(drop: Any) -> Path:
+def secret(drop: Drop) -> Path:
     """Return a file of another account, in a folder that the person can't write to."""
     path: Path = drop.base / "other" / "b.csv"
     path.parent.mkdir()
@@ -51,7 +52,7 @@ def texts(connector: DirectoryConnector, name: str) -> str:
 @pytest.mark.parametrize("seconds", [0, 2])
 @pytest.mark.parametrize("after", ["keep", "archive", "delete"])
 def test_a_file_that_is_exchanged_after_the_scan_is_not_read(
-    drop: Any, secret: Path, swap: Callable[[Path, Path], None], seconds: float, after: str
+    drop: Drop, secret: Path, swap: Callable[[Path, Path], None], seconds: float, after: str
 ) -> None:
     path = drop.write("a.csv")
     connector = drop.connector(after=after, archive="done", settle_seconds=seconds)
@@ -63,7 +64,7 @@ def test_a_file_that_is_exchanged_after_the_scan_is_not_read(
 @pytest.mark.parametrize("swap", SWAPS)
 @pytest.mark.parametrize("after", ["keep", "archive"])
 def test_a_file_that_is_exchanged_between_status_and_open_is_not_read(
-    drop: Any, secret: Path, swap: Callable[[Path, Path], None], after: str, monkeypatch: pytest.MonkeyPatch
+    drop: Drop, secret: Path, swap: Callable[[Path, Path], None], after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop.write("a.csv")
     connector = drop.connector(after=after, archive="done")
@@ -79,7 +80,7 @@ def test_a_file_that_is_exchanged_between_status_and_open_is_not_read(
 
 
 @pytest.mark.parametrize("after", ["keep", "archive", "delete"])
-def test_a_folder_that_is_exchanged_for_a_link_is_not_entered(drop: Any, secret: Path, after: str) -> None:
+def test_a_folder_that_is_exchanged_for_a_link_is_not_entered(drop: Drop, secret: Path, after: str) -> None:
     drop.write("sub/b.csv")
     connector = drop.connector(after=after, archive="done", recursive=True)
     assert [partition.name for partition in connector.partitions()] == ["sub/b.csv"]
@@ -106,7 +107,7 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_entered(drop: Any, secret:
 @pytest.mark.parametrize("rule", ["sha256", "complete", "trailer", "not-open"])
 @pytest.mark.parametrize("swap", SWAPS)
 def test_a_file_that_is_exchanged_before_its_rules_are_evaluated_does_not_block(
-    drop: Any, secret: Path, rule: str, swap: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+    drop: Drop, secret: Path, rule: str, swap: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop.write("a.json", "[]")
     (drop.folder / "a.json.sha256").write_text("0" * 64)
@@ -122,7 +123,7 @@ def test_a_file_that_is_exchanged_before_its_rules_are_evaluated_does_not_block(
 
 
 @pytest.mark.parametrize("companion", ["a.csv.sha256", "export.manifest"])
-def test_a_pipe_in_place_of_a_checksum_or_manifest_does_not_block(drop: Any, companion: str) -> None:
+def test_a_pipe_in_place_of_a_checksum_or_manifest_does_not_block(drop: Drop, companion: str) -> None:
     drop.write("a.csv")
     os.mkfifo(drop.folder / companion)
     connector = drop.connector(ready=["sha256" if companion.endswith("sha256") else "manifest"])
@@ -131,7 +132,7 @@ def test_a_pipe_in_place_of_a_checksum_or_manifest_does_not_block(drop: Any, com
 
 @pytest.mark.parametrize("swap", [by_link, by_pipe])
 def test_a_companion_that_is_exchanged_is_not_archived(
-    drop: Any, secret: Path, swap: Callable[[Path, Path], None]
+    drop: Drop, secret: Path, swap: Callable[[Path, Path], None]
 ) -> None:
     drop.write("a.csv")
     drop.write("a.csv.done", "")
@@ -139,13 +140,13 @@ def test_a_companion_that_is_exchanged_is_not_archived(
     assert [partition.name for partition in connector.partitions()] == ["a.csv"]
     cursor = list(connector.read(Partition(name="a.csv"), None))[-1].cursor
     swap(drop.folder / "a.csv.done", secret)
-    within(20, lambda: connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement()) or True)
+    within(20, lambda: acknowledge(connector, "a.csv", cursor))
     assert sorted(path.name for path in drop.done.iterdir()) == ["a.csv", "a.csv.receipt.json"]
 
 
 @pytest.mark.parametrize("swap", [by_link, by_pipe])
 def test_an_unreadable_file_that_is_exchanged_is_not_moved(
-    drop: Any, secret: Path, swap: Callable[[Path, Path], None]
+    drop: Drop, secret: Path, swap: Callable[[Path, Path], None]
 ) -> None:
     path = drop.write("a.csv", "a,a\n1,2\n")
     connector = drop.connector(after="archive", archive="done")
@@ -153,7 +154,7 @@ def test_an_unreadable_file_that_is_exchanged_is_not_moved(
     with pytest.raises(SourceBroken):
         list(connector.read(Partition(name="a.csv"), None))
     swap(path, secret)
-    within(20, lambda: connector.failed(Partition(name="a.csv"), "It is unreadable.") or True)
+    within(20, lambda: connector.failed(Partition(name="a.csv"), "It is unreadable."))
     assert not drop.done.exists()
 
 
@@ -185,7 +186,7 @@ def dispose(connector: DirectoryConnector, result: Any) -> str:
     {"after": "delete", "receipts": "drop/done"},
 ])  # fmt: skip
 def test_nothing_is_written_through_a_link_in_place_of_a_folder(
-    drop: Any, secret: Path, settings: dict[str, str]
+    drop: Drop, secret: Path, settings: dict[str, str]
 ) -> None:
     connector = drop.connector(**settings)
     path = drop.write("a.csv")
@@ -197,7 +198,7 @@ def test_nothing_is_written_through_a_link_in_place_of_a_folder(
     assert dispose(connector, rejecting()) == ""
 
 
-def test_prepared_names_in_the_output_folders_are_not_written_through(drop: Any, secret: Path) -> None:
+def test_prepared_names_in_the_output_folders_are_not_written_through(drop: Drop, secret: Path) -> None:
     """Every name that is written there, hidden ones included, is that of a link to another file."""
     settings = {"after": "archive", "archive": "drop/done"}
     written: list[RootedPath] = []
@@ -236,22 +237,28 @@ def test_prepared_names_in_the_output_folders_are_not_written_through(drop: Any,
 
 
 @pytest.mark.parametrize("what", ["pipe", "link", "file"])
-def test_what_has_the_name_of_the_self_test_does_not_block(drop: Any, secret: Path, what: str) -> None:
+def test_what_has_the_name_of_the_self_test_does_not_block(drop: Drop, secret: Path, what: str) -> None:
     place = drop.folder / ".ingestd-self-test.tmp"
-    {"pipe": lambda: os.mkfifo(place), "link": lambda: place.symlink_to(secret), "file": place.touch}[what]()
+    match what:
+        case "pipe":
+            os.mkfifo(place)
+        case "link":
+            place.symlink_to(secret)
+        case _:
+            place.touch()
     steps = {step.name: step for step in within(30, lambda: list(drop.connector().verify()))}
     assert "a test file caused an event" in steps["watching"].sentence
     assert not os.path.lexists(place)
 
 
-def test_a_link_is_no_canary(drop: Any, secret: Path) -> None:
+def test_a_link_is_no_canary(drop: Drop, secret: Path) -> None:
     drop.write("a.csv")
     (drop.folder / ".mounted").symlink_to(secret)
     with pytest.raises(SourceUnavailable, match="canary"):
         list(drop.connector(canary=".mounted").partitions())
 
 
-def test_an_archived_copy_that_is_exchanged_is_not_traced(drop: Any, secret: Path) -> None:
+def test_an_archived_copy_that_is_exchanged_is_not_traced(drop: Drop, secret: Path) -> None:
     drop.write("a.csv")
     connector = drop.connector(after="archive", archive="drop/done")
     list(connector.partitions())
@@ -264,7 +271,7 @@ def test_an_archived_copy_that_is_exchanged_is_not_traced(drop: Any, secret: Pat
 
 
 @pytest.fixture(params=["here", "elsewhere"])
-def archive(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
+def archive(request: pytest.FixtureRequest, drop: Drop) -> Iterator[Path]:
     if request.param == "here":
         yield drop.done
         return
@@ -279,7 +286,7 @@ def archive(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
     ("mode", "umask", "others"), [(0o600, 0o022, 0o600), (0o640, 0o027, 0o640), (0o666, 0o022, 0o644)]
 )
 def test_permissions_in_the_archive_are_those_of_the_file_or_narrower(
-    drop: Any, archive: Path, mode: int, umask: int, others: int
+    drop: Drop, archive: Path, mode: int, umask: int, others: int
 ) -> None:
     """Not the copy on another file system, not the receipt, and not the rejected rows."""
     former = os.umask(umask)
@@ -308,7 +315,7 @@ def test_permissions_in_the_archive_are_those_of_the_file_or_narrower(
 
 
 def test_the_group_of_a_copy_is_that_of_the_file_or_none(
-    drop: Any, archive: Path, monkeypatch: pytest.MonkeyPatch
+    drop: Drop, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.geteuid():
         pytest.skip("only root can give a file to a group that it is no member of")

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from connectors.directory import DirectoryConnector
-from ingestd.sdk import Batch, ListsWaiting, SourceBroken
-
-ReadyNames = Callable[[DirectoryConnector], list[str]]
-Read = Callable[..., list[Batch]]
+from ingestd.sdk import ListsWaiting, SourceBroken
+from tests.support.watched_files import Drop, read_all, ready_names
 
 
-def test_each_waiting_file_has_the_reason_for_which_it_is_counted(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_each_waiting_file_has_the_reason_for_which_it_is_counted(drop: Drop) -> None:
     drop.write("ready.csv")
     drop.write("ready.csv.done", "")
     drop.write("unmarked.csv")
@@ -45,7 +37,7 @@ def test_each_waiting_file_has_the_reason_for_which_it_is_counted(
     assert listed["broken.xlsx"][1].startswith("broken.xlsx can't be read")
 
 
-def test_a_list_of_waiting_files_is_no_longer_than_requested(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_list_of_waiting_files_is_no_longer_than_requested(drop: Drop) -> None:
     for number in range(5):
         drop.write(f"{number}.csv")
     connector = drop.connector(ready=["marker"])
@@ -54,7 +46,7 @@ def test_a_list_of_waiting_files_is_no_longer_than_requested(drop: Any, ready_na
     assert connector.count_waiting()["not ready"] == 5
 
 
-def test_a_file_that_was_read_no_longer_waits(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_that_was_read_no_longer_waits(drop: Drop) -> None:
     drop.write("run.csv")
     connector = drop.connector(ready=["marker"])
     ready_names(connector)

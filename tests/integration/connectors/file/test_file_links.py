@@ -14,12 +14,13 @@ from connectors.beneath import Folder
 from connectors.file import FileConnector, FileOptions
 from ingestd.sdk import Partition, SourceContext, SourceUnavailable
 from tests.support.swapped_names import SECRET, SWAPS, within
+from tests.support.watched_files import Share
 
 PARTITION = Partition(name="masses.csv")
 
 
 @pytest.fixture
-def secret(share: Any) -> Path:
+def secret(share: Share) -> Path:
     path: Path = share.base / "other" / "b.csv"
     path.parent.mkdir()
     path.write_text(SECRET)
@@ -36,7 +37,7 @@ def texts(connector: Any) -> str:
 @pytest.mark.parametrize("swap", SWAPS)
 @pytest.mark.parametrize(("seconds", "is_late"), [(0, False), (0, True), (5, False), (5, True)])
 def test_a_file_that_is_exchanged_is_not_read(
-    share: Any, secret: Path, swap: Callable[[Path, Path], None], seconds: float, is_late: bool
+    share: Share, secret: Path, swap: Callable[[Path, Path], None], seconds: float, is_late: bool
 ) -> None:
     """After the check, or late: between the status and the opening of a reading."""
     path = share.folder / "masses.csv"
@@ -58,7 +59,7 @@ def test_a_file_that_is_exchanged_is_not_read(
     within(20, lambda: list(connector.verify()))
 
 
-def test_a_link_is_followed_in_its_folder_and_nowhere_else(share: Any, secret: Path) -> None:
+def test_a_link_is_followed_in_its_folder_and_nowhere_else(share: Share, secret: Path) -> None:
     path = share.folder / "masses.csv"
     (share.folder / "2026.csv").write_text("part,mass\nA,1\n")
     path.symlink_to("2026.csv")

@@ -1,18 +1,16 @@
 """What counts as a row of a log, when it is read, and what happens to other lines."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from connectors.log import rows, tail
 from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
+from tests.support.watched_files import Bench, Reading
 
-Readings = Callable[..., Any]
 
-
-def test_only_appended_rows_are_read_even_after_a_restart(bench: Any, reading: Readings) -> None:
-    connector, run = bench.connector(), reading()
+def test_only_appended_rows_are_read_even_after_a_restart(bench: Bench) -> None:
+    connector, run = bench.connector(), Reading()
     bench.append("t,value\n0,0.10\n1,1e-7\n")
     assert run.look(connector) == [(2, "0", "0.10"), (3, "1", "1e-7")]
     assert run.look(connector) == []
@@ -25,8 +23,8 @@ def test_only_appended_rows_are_read_even_after_a_restart(bench: Any, reading: R
     assert (facts["file.encoding"], facts["file.delimiter"], facts["file.header_row"]) == ("utf-8", "comma", "1")
 
 
-def test_a_header_waits_for_its_line_end_and_only_its_row_decides(bench: Any, reading: Readings) -> None:
-    connector, run = bench.connector(), reading()
+def test_a_header_waits_for_its_line_end_and_only_its_row_decides(bench: Bench) -> None:
+    connector, run = bench.connector(), Reading()
     bench.append("t;val")
     assert run.look(connector) == []
     bench.append("ue\n")
@@ -35,10 +33,8 @@ def test_a_header_waits_for_its_line_end_and_only_its_row_decides(bench: Any, re
     assert run.look(connector) == [(2, "0", "1,5"), (3, "1", "2,5")]
 
 
-def test_an_incomplete_line_waits_until_nothing_is_appended_and_is_read_again_when_it_grows(
-    bench: Any, reading: Readings
-) -> None:
-    connector, run = bench.connector(idle_seconds=5), reading()
+def test_an_incomplete_line_waits_until_nothing_is_appended_and_is_read_again_when_it_grows(bench: Bench) -> None:
+    connector, run = bench.connector(idle_seconds=5), Reading()
     path = bench.append("t,value\n0,1\n1,")
     assert run.look(connector) == [(2, "0", "1")]
     assert connector.waiting() == pytest.approx(5 - (bench.now - path.stat().st_mtime), abs=0.2)
@@ -56,14 +52,14 @@ def test_an_incomplete_line_waits_until_nothing_is_appended_and_is_read_again_wh
     assert run.look(bench.connector()) == [(3, "1", "234"), (4, "2", "9")]
 
 
-def test_an_old_last_line_without_a_line_end_is_read_immediately(bench: Any, reading: Readings) -> None:
+def test_an_old_last_line_without_a_line_end_is_read_immediately(bench: Bench) -> None:
     bench.append("t,value\n0,1\n1,2")
     bench.now += 3600
-    assert reading().look(bench.connector()) == [(2, "0", "1"), (3, "1", "2")]
+    assert Reading().look(bench.connector()) == [(2, "0", "1"), (3, "1", "2")]
 
 
-def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench: Any, reading: Readings) -> None:
-    connector, run = bench.connector(), reading()
+def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench: Bench) -> None:
+    connector, run = bench.connector(), Reading()
     bench.append("t,value\n0,1\n")
     run.look(connector)
     bench.append("1\n\n2,3\n")
@@ -71,16 +67,16 @@ def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench
     assert run.rejects == [(3, "The row has 1 field but the header names 2.")]
 
 
-def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> None:
-    connector, run = bench.connector(), reading()
+def test_a_quoted_line_end_is_part_of_its_row(bench: Bench) -> None:
+    connector, run = bench.connector(), Reading()
     bench.append('t,text\n0,"two\n')
     assert run.look(connector) == []
     bench.append('lines"\n')
     assert run.look(connector) == [(2, "0", "two\nlines")]
 
 
-def test_a_quote_that_is_never_closed_rejects_only_its_own_line(bench: Any, reading: Readings) -> None:
-    connector, run = bench.connector(idle_seconds=5), reading()
+def test_a_quote_that_is_never_closed_rejects_only_its_own_line(bench: Bench) -> None:
+    connector, run = bench.connector(idle_seconds=5), Reading()
     bench.append('t,text\n0,a\n1,"b\n2,c\n')
     assert run.look(connector) == [(2, "0", "a")]
     assert "quote" in str(connector.explain("run.csv"))
@@ -97,10 +93,8 @@ def test_a_quote_that_is_never_closed_rejects_only_its_own_line(bench: Any, read
     ("encoding", "name"),
     [("utf-16", "utf-16-le"), ("utf-16-be", "utf-16-be"), ("windows-1252", "windows-1252"), ("shift-jis", "shift-jis")],
 )
-def test_the_encoding_is_detected_at_the_beginning_and_kept(
-    encoding: str, name: str, bench: Any, reading: Readings
-) -> None:
-    connector, run = bench.connector(), reading()
+def test_the_encoding_is_detected_at_the_beginning_and_kept(encoding: str, name: str, bench: Bench) -> None:
+    connector, run = bench.connector(), Reading()
     text = "部品番号,質量値\n" if encoding == "shift-jis" else "größe,Ångström\n"
     bench.append(text.encode(encoding))
     rest = encoding if encoding != "utf-16" else "utf-16-le"
@@ -112,8 +106,8 @@ def test_the_encoding_is_detected_at_the_beginning_and_kept(
     assert run.batches[-1].records.columns == text.strip().split(",")
 
 
-def test_undecodable_bytes_reject_their_row(bench: Any, reading: Readings) -> None:
-    run = reading()
+def test_undecodable_bytes_reject_their_row(bench: Bench) -> None:
+    run = Reading()
     bench.append("t,text\n0,µ\n")
     run.look(bench.connector())
     bench.append(b"1,\xff\n2,ok\n")
@@ -121,8 +115,8 @@ def test_undecodable_bytes_reject_their_row(bench: Any, reading: Readings) -> No
     assert [place for place, _ in run.rejects] == [3]
 
 
-def test_units_and_a_lower_header_are_read_as_configured(bench: Any, reading: Readings) -> None:
-    run = reading()
+def test_units_and_a_lower_header_are_read_as_configured(bench: Bench) -> None:
+    run = Reading()
     bench.append("Bench 7\nt,mass\ns,kg\n")
     connector = bench.connector(format={"type": "csv", "header_row": 2, "units_row": True})
     assert run.look(connector) == []
@@ -131,14 +125,14 @@ def test_units_and_a_lower_header_are_read_as_configured(bench: Any, reading: Re
     assert run.batches[0].facts["units.mass"] == "kg"
 
 
-def test_a_file_without_a_header_has_the_configured_columns(bench: Any, reading: Readings) -> None:
+def test_a_file_without_a_header_has_the_configured_columns(bench: Bench) -> None:
     bench.append("\ufeff0,1\n")
-    run = reading()
+    run = Reading()
     assert run.look(bench.connector(format={"type": "csv", "columns": ["t", "mass"]})) == [(1, "0", "1")]
 
 
-def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: Readings) -> None:
-    run, connector = reading("run.ndjson"), bench.connector()
+def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Bench) -> None:
+    run, connector = Reading("run.ndjson"), bench.connector()
     bench.append('{"t": 0.10}\nnonsense\n{"t": 1e-7, "more": {"a": 1}}\n{"t"', "run.ndjson")
     run.look(connector)
     assert [batch.records.to_dicts() for batch in run.batches] == [
@@ -150,12 +144,12 @@ def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: 
 
 
 def test_a_line_above_the_size_limit_is_rejected_in_bounded_memory(
-    bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "BLOCK_BYTES", 50)
     monkeypatch.setattr(tail, "RECORD_BYTES", 200)
     monkeypatch.setattr(rows, "RECORD_BYTES", 200)
-    run, connector = reading(), bench.connector()
+    run, connector = Reading(), bench.connector()
     bench.append("t,text\n0,a\n1," + "x" * 1000)
     assert run.look(connector) == [(2, "0", "a")]
     assert [place for place, _ in run.rejects] == [3]
@@ -164,8 +158,8 @@ def test_a_line_above_the_size_limit_is_rejected_in_bounded_memory(
     assert len(run.rejects) == 1
 
 
-def test_several_logs_of_one_folder_are_independent(bench: Any, reading: Readings) -> None:
-    connector, first, second = bench.connector(), reading("a.csv"), reading("b.csv")
+def test_several_logs_of_one_folder_are_independent(bench: Bench) -> None:
+    connector, first, second = bench.connector(), Reading("a.csv"), Reading("b.csv")
     bench.append("t,value\n0,a\n", "a.csv")
     bench.append("t,value\n0,b\n", "b.csv")
     bench.append("t,value\n0,old\n", "b.csv.1")
@@ -174,18 +168,16 @@ def test_several_logs_of_one_folder_are_independent(bench: Any, reading: Reading
     assert sorted(second.look(connector)) == [(2, "0", "old"), (4, "0", "b")]
 
 
-def test_a_header_without_column_names_and_a_format_that_cannot_grow_are_rejected(
-    bench: Any, reading: Readings
-) -> None:
+def test_a_header_without_column_names_and_a_format_that_cannot_grow_are_rejected(bench: Bench) -> None:
     bench.append("a,a\n1,2\n")
     with pytest.raises(SourceBroken, match="more than one column 'a'"):
-        reading().look(bench.connector())
+        Reading().look(bench.connector())
     bench.append("{}", "run.json")
     with pytest.raises(SourceBroken, match=r"run\.json is neither CSV nor NDJSON"):
-        reading("run.json").look(bench.connector(pattern="*.json"))
+        Reading("run.json").look(bench.connector(pattern="*.json"))
 
 
-def test_a_missing_folder_is_unavailable(bench: Any) -> None:
+def test_a_missing_folder_is_unavailable(bench: Bench) -> None:
     connector = bench.connector(path="nowhere")
     with pytest.raises(SourceUnavailable, match="can't be listed"):
         connector.partitions()
@@ -193,7 +185,7 @@ def test_a_missing_folder_is_unavailable(bench: Any) -> None:
     assert "can't be listed" in str(connector.explain("run.csv"))
 
 
-def test_check_lists_logs_and_rotated_files(bench: Any) -> None:
+def test_check_lists_logs_and_rotated_files(bench: Bench) -> None:
     bench.append("t\n")
     bench.append("t\n", "run.csv.1")
     sentences = {step.name: step.sentence for step in bench.connector().verify()}
@@ -209,12 +201,12 @@ def test_check_lists_logs_and_rotated_files(bench: Any) -> None:
         ({"pattern": "logs/*.csv"}, "no slash"),
     ],
 )
-def test_indistinguishable_names_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
+def test_indistinguishable_names_are_a_mistake(options: dict[str, Any], words: str, bench: Bench) -> None:
     with pytest.raises(ValueError, match=words):
         bench.connector(**options)
 
 
-def test_a_file_of_the_folder_is_recognised_by_its_path(bench: Any) -> None:
+def test_a_file_of_the_folder_is_recognised_by_its_path(bench: Bench) -> None:
     connector = bench.connector()
     bench.append("t\n0\n")
     assert connector.locate(bench.folder / "run.csv") == "run.csv"
@@ -227,8 +219,8 @@ def test_a_file_of_the_folder_is_recognised_by_its_path(bench: Any) -> None:
     assert connector.describe_location("run.csv", batches[-1].cursor).startswith("it stays in ")
 
 
-def test_a_last_line_without_its_end_is_flagged_and_held_while_fields_are_missing(bench: Any, reading: Any) -> None:
-    run, connector = reading(), bench.connector(idle_seconds=5)
+def test_a_last_line_without_its_end_is_flagged_and_held_while_fields_are_missing(bench: Bench) -> None:
+    run, connector = Reading(), bench.connector(idle_seconds=5)
     bench.append("t,value\n0,1.50\n1")
     assert run.look(connector) == [(2, "0", "1.50")]
     bench.now += 100

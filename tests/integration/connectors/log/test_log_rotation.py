@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.log import rotation
-
-Readings = Callable[..., Any]
+from tests.support.watched_files import Bench, Reading
 
 HEADER = "t,value\n"
 
@@ -30,16 +29,14 @@ def values(records: list[tuple[Any, ...]]) -> list[Any]:
 
 
 @pytest.fixture(params=["running", "restarted"])
-def connectors(request: pytest.FixtureRequest, bench: Any) -> Callable[[], Any]:
+def connectors(request: pytest.FixtureRequest, bench: Bench) -> Callable[[], Any]:
     """Return the connector of the next reading: always the same one, or a new one without memory."""
     same = bench.connector()
     return lambda: same if request.param == "running" else bench.connector()
 
 
-def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER + "0,a\n")
     assert values(run.look(connectors())) == ["0"]
     bench.append("1,b\n")
@@ -54,10 +51,8 @@ def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(
     assert bench.reported == []
 
 
-def test_a_file_with_an_unexpected_new_name_is_found_by_its_inode(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_a_file_with_an_unexpected_new_name_is_found_by_its_inode(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER + "0,a\n")
     run.look(connectors())
     bench.append("1,b\n")
@@ -66,10 +61,8 @@ def test_a_file_with_an_unexpected_new_name_is_found_by_its_inode(
     assert values(run.look(connectors())) == ["1", "2"]
 
 
-def test_unobserved_rotations_are_read_in_the_order_of_writing(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_unobserved_rotations_are_read_in_the_order_of_writing(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     bench.append(HEADER + "0,a\n")
     run.look(connectors())
     bench.append("1,b\n")
@@ -83,13 +76,11 @@ def test_unobserved_rotations_are_read_in_the_order_of_writing(
     packed(bench.folder / "run.csv.4")
     assert values(run.look(connectors())) == ["1", "2", "3", "4", "5"]
     assert run.look(connectors()) == []
-    assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5"]
+    assert values(Reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_reading_continues_in_the_copy_of_a_truncated_file(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_reading_continues_in_the_copy_of_a_truncated_file(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER + "0,a\n")
     run.look(connectors())
     bench.append("1,b\n")
@@ -106,9 +97,9 @@ def test_reading_continues_in_the_copy_of_a_truncated_file(
 
 
 def test_a_truncated_file_that_is_longer_at_the_next_reading_is_recognised_as_new(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
+    bench: Bench, connectors: Callable[[], Any]
 ) -> None:
-    run = reading()
+    run = Reading()
     path = bench.append(HEADER + "0,a\n1,b\n")
     run.look(connectors())
     shutil.copy(path, bench.folder / "run.csv.1")
@@ -117,10 +108,8 @@ def test_a_truncated_file_that_is_longer_at_the_next_reading_is_recognised_as_ne
     assert values(run.look(connectors())) == ["2", "3", "4"]
 
 
-def test_a_copy_without_the_last_lines_loses_nothing(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_a_copy_without_the_last_lines_loses_nothing(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER + "0,a\n")
     run.look(connectors())
     bench.append("1,b\n")
@@ -135,9 +124,9 @@ def test_a_copy_without_the_last_lines_loses_nothing(
 
 
 def test_a_file_that_was_compressed_before_its_end_was_read_is_read_completely(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
+    bench: Bench, connectors: Callable[[], Any]
 ) -> None:
-    run = reading()
+    run = Reading()
     path = bench.append(HEADER + "0,a\n1,b\n")
     run.look(connectors())
     bench.append("2,c\n3,without end")
@@ -150,10 +139,8 @@ def test_a_file_that_was_compressed_before_its_end_was_read_is_read_completely(
     assert [sentence.partition(":")[2][:32] for sentence in bench.reported] == [" Its last line has no line end, "]
 
 
-def test_files_with_the_same_beginning_are_distinguished(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_files_with_the_same_beginning_are_distinguished(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER)
     assert run.look(connectors()) == []
     path.rename(bench.folder / "run.csv.1")
@@ -162,8 +149,8 @@ def test_files_with_the_same_beginning_are_distinguished(
     assert values(run.look(connectors())) == ["0", "1"]
 
 
-def test_a_file_that_is_being_compressed_is_not_read_twice(bench: Any, reading: Readings) -> None:
-    run, connector = reading(), bench.connector()
+def test_a_file_that_is_being_compressed_is_not_read_twice(bench: Bench) -> None:
+    run, connector = Reading(), bench.connector()
     path = bench.append(HEADER + "0,a\n")
     run.look(connector)
     older = path.rename(bench.folder / "run.csv.1")
@@ -176,8 +163,8 @@ def test_a_file_that_is_being_compressed_is_not_read_twice(bench: Any, reading: 
     assert run.look(connector) == []
 
 
-def test_a_damaged_compressed_file_is_reported_once_and_reading_continues(bench: Any, reading: Readings) -> None:
-    run, connector = reading(), bench.connector()
+def test_a_damaged_compressed_file_is_reported_once_and_reading_continues(bench: Bench) -> None:
+    run, connector = Reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
     older = gzip.compress((HEADER + "1,b\n" * 50).encode())
     (bench.folder / "run.csv.1.gz").write_bytes(older[:-9])
@@ -192,9 +179,9 @@ def test_a_damaged_compressed_file_is_reported_once_and_reading_continues(bench:
 
 
 def test_a_file_truncated_without_a_copy_is_read_from_its_start_and_reported(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
+    bench: Bench, connectors: Callable[[], Any]
 ) -> None:
-    run = reading()
+    run = Reading()
     path = bench.append(HEADER + "0,a\n1,b\n")
     run.look(connectors())
     path.write_text(HEADER + "5,x\n")
@@ -205,10 +192,8 @@ def test_a_file_truncated_without_a_copy_is_read_from_its_start_and_reported(
     assert len(bench.reported) == 1
 
 
-def test_reading_continues_in_a_longer_copy_that_replaced_the_file(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_reading_continues_in_a_longer_copy_that_replaced_the_file(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append(HEADER + "0,a\n")
     run.look(connectors())
     other = bench.folder / ".tmp"
@@ -219,9 +204,9 @@ def test_reading_continues_in_a_longer_copy_that_replaced_the_file(
 
 
 def test_files_that_change_during_matching_are_matched_again_immediately(
-    bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, connector = reading(), bench.connector()
+    run, connector = Reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
     monkeypatch.setattr(rotation.FileMatcher, "_is_same_listing", lambda *_: False)
     assert run.look(connector) == []
@@ -230,8 +215,8 @@ def test_files_that_change_during_matching_are_matched_again_immediately(
     assert values(run.look(connector)) == ["0"]
 
 
-def test_rotated_names_with_a_date_inside_are_read_if_one_log_is_named(bench: Any, reading: Readings) -> None:
-    run = reading()
+def test_rotated_names_with_a_date_inside_are_read_if_one_log_is_named(bench: Bench) -> None:
+    run = Reading()
     options = {"pattern": "run.csv", "rotated": "run-*.csv"}
     path = bench.append(HEADER + "0,a\n")
     run.look(bench.connector(**options))
@@ -241,8 +226,8 @@ def test_rotated_names_with_a_date_inside_are_read_if_one_log_is_named(bench: An
     assert values(run.look(bench.connector(**options))) == ["1", "2"]
 
 
-def test_the_cursor_stays_small_through_many_rotations(bench: Any, reading: Readings) -> None:
-    run, connector = reading(), bench.connector()
+def test_the_cursor_stays_small_through_many_rotations(bench: Bench) -> None:
+    run, connector = Reading(), bench.connector()
     for number in range(100):
         path = bench.append(HEADER + f"{number},x\n")
         assert values(run.look(connector)) == [str(number)]
@@ -251,9 +236,9 @@ def test_the_cursor_stays_small_through_many_rotations(bench: Any, reading: Read
 
 
 def test_a_truncated_file_without_a_second_header_is_read_with_the_first_header(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
+    bench: Bench, connectors: Callable[[], Any]
 ) -> None:
-    run = reading()
+    run = Reading()
     path = bench.append(HEADER + "0,a\n1,b\n")
     run.look(connectors())
     for number in (2, 4):
@@ -264,13 +249,13 @@ def test_a_truncated_file_without_a_second_header_is_read_with_the_first_header(
         assert run.batches[-1].records.columns == run.batches[0].records.columns
     bench.append("6,e\n")
     assert values(run.look(connectors())) == ["6"]
-    assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5", "6"]
+    assert values(Reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5", "6"]
 
 
 def test_the_first_row_is_a_header_if_it_repeats_the_names_or_has_those_of_another_layout(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
+    bench: Bench, connectors: Callable[[], Any]
 ) -> None:
-    run = reading()
+    run = Reading()
     path = bench.append("time;state;note\n0;on;a\n")
     run.look(connectors())
     for head, row in (("state;time;note\n", "on;1;b\n"), ("time;load;speed;state\n", "2;9;8;on\n")):
@@ -283,10 +268,8 @@ def test_the_first_row_is_a_header_if_it_repeats_the_names_or_has_those_of_anoth
         ]
 
 
-def test_words_in_the_first_row_that_are_no_header_are_a_record(
-    bench: Any, reading: Readings, connectors: Callable[[], Any]
-) -> None:
-    run = reading()
+def test_words_in_the_first_row_that_are_no_header_are_a_record(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     path = bench.append("level,part,message\nINFO,pump,started\n")
     run.look(connectors())
     shutil.copy(path, bench.folder / "run.csv.1")
@@ -296,14 +279,14 @@ def test_words_in_the_first_row_that_are_no_header_are_a_record(
     assert run.batches[-1].records.to_dicts() == [{"level": "ERROR", "part": "pump", "message": "hot"}]
 
 
-def test_a_log_that_begins_with_its_separator(bench: Any, reading: Readings, connectors: Callable[[], Any]) -> None:
-    run = reading()
+def test_a_log_that_begins_with_its_separator(bench: Bench, connectors: Callable[[], Any]) -> None:
+    run = Reading()
     bench.append("sep=;\npart;mass\nA;1,5\n")
     run.look(connectors())
     assert run.batches[-1].records.to_dicts() == [{"part": "A", "mass": "1,5"}]
 
 
-def test_a_folder_contains_a_log_while_it_has_one_of_its_files(bench: Any) -> None:
+def test_a_folder_contains_a_log_while_it_has_one_of_its_files(bench: Bench) -> None:
     connector = bench.connector()
     path = bench.append("t,value\n0,1\n")
     assert connector.holds("run.csv")
@@ -311,9 +294,9 @@ def test_a_folder_contains_a_log_while_it_has_one_of_its_files(bench: Any) -> No
     assert not connector.holds("run.csv")
 
 
-def test_a_log_with_a_name_in_another_case_is_followed_through_rotation(bench: Any, reading: Readings) -> None:
+def test_a_log_with_a_name_in_another_case_is_followed_through_rotation(bench: Bench) -> None:
     options = {"pattern": "run.csv", "rotated": "run-*.csv"}
-    run = reading()
+    run = Reading()
     path = bench.append(HEADER + "0,a\n", "Run.CSV")
     assert values(run.look(bench.connector(**options))) == ["0"]
     bench.append("1,b\n", "Run.CSV")

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from connectors.beneath import Folder
 from tests.support.swapped_names import SECRET, SWAPS, within
+from tests.support.watched_files import Bench, Reading
 
 
 @pytest.mark.parametrize("swap", SWAPS)
 def test_a_log_that_is_exchanged_after_the_listing_is_not_read(
-    bench: Any, reading: Any, swap: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, swap: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = bench.base / "secret.csv"
     secret.write_text(SECRET)
     path = bench.append("part,mass\nA,1\n")
-    connector, look = bench.connector(), reading()
+    connector, look = bench.connector(), Reading()
     assert look.look(connector) == [(2, "A", "1")]
     bench.append("B,2\n")
     open_file = Folder.open_file

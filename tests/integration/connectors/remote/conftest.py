@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext
+from ingestd.sdk import Connector, SourceContext
 from tests.support.object_server import ObjectServer
 from tests.support.remote_places import RemoteFlow, open_remote, replace_later
 from tests.support.sftp_server import SftpServer
@@ -73,16 +73,3 @@ def open_flow(tmp_path: Path, server: SftpServer | ObjectServer) -> Iterator[Cal
     yield opened
     for flow in flows:
         flow.close()
-
-
-@pytest.fixture
-def ready_names() -> Callable[[Connector], list[str]]:
-    return lambda connector: [partition.name for partition in connector.partitions()]
-
-
-@pytest.fixture
-def read_all() -> Callable[..., list[Batch]]:
-    def read(connector: Connector, name: str, cursor: Cursor | None = None) -> list[Any]:
-        return list(connector.read(Partition(name=name), cursor))
-
-    return read

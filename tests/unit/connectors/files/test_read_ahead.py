@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connectors.files.read_ahead import read_ahead
+from connectors.files.file_batches import read_ahead
 
 DEADLINE_SECONDS = 30.0
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from connectors.log.cursor import CursorPart, FileTop, LogCursor, read_log_cursor
-from connectors.log.prefix import Prefix, find_common_prefix, starts_with
+from connectors.log.followed_files import Prefix, find_common_prefix, starts_with
 
 
 def digest(data: bytes) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.log.names import LogNames
 
 

@@ -1,0 +1,122 @@
+"""The rules `marker` and `sha256`: another file beside a file says that it is complete, or which content it has."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from connectors.directory.readiness.checksums import find_checksum
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
+
+_COARSE_SECONDS = 2
+"""The times of some file systems are exact to two seconds."""
+_FIELDS = re.compile(r"\{(name|stem)\}")
+
+
+def _check_template(template: str) -> str:
+    if "/" in template:
+        raise ValueError("it is the name of a file in the same folder, so it has no slash")
+    if len(_FIELDS.findall(template)) != 1 or "{" in _FIELDS.sub("", template) or "}" in _FIELDS.sub("", template):
+        raise ValueError("it names {name} (run.csv) or {stem} (run) once, and no other field")
+    if template in {"{name}", "{stem}"}:
+        raise ValueError("it must differ from the file's own name")
+    return template
+
+
+CompanionName = Annotated[str, AfterValidator(_check_template)]
+"""The template of a companion's name, with ``{name}``, the file's whole name, or ``{stem}``, that without its last suffix."""
+
+
+def companion_name(template: str, base: str) -> str:
+    """Return the name of the companion of the file ``base``."""
+    return template.replace("{name}", base).replace("{stem}", PurePosixPath(base).stem)
+
+
+def is_companion_name(template: str, base: str) -> bool:
+    """Return True if ``base`` is the name of a companion of some file."""
+    return _compile(template).fullmatch(base) is not None
+
+
+class CompanionRule(ReadinessRule):
+    """A rule with one companion for each file."""
+
+    name: CompanionName
+
+    def companions(self, base: str) -> tuple[str, ...]:
+        """Return the name of the companion."""
+        return (companion_name(self.name, base),)
+
+    def is_companion(self, base: str) -> bool:
+        """Return True for every name of the companion's form."""
+        return is_companion_name(self.name, base)
+
+
+class Marker(CompanionRule):
+    """A file of another name appears once this file is complete.
+
+    The content of the marker does not matter.
+    """
+
+    type: Literal["marker"] = "marker"
+    name: CompanionName = Field(
+        default="{name}.done",
+        description=(
+            "The marker's name: {name} is the file's whole name, {stem} the same without its last suffix. A marker that is older"
+            " than its file was made for an earlier file and does not count."
+        ),
+    )
+
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
+        """Wait for a marker that is not older than the file. The time of a file from the future is not compared."""
+        marker = companion_name(self.name, view.base)
+        found = view.sibling(marker)
+        if found is None:
+            return NotReady(sentence=f"it waits for its marker {marker}, which does not exist")
+        written = view.identity.mtime_ns
+        if found.mtime_ns + _COARSE_SECONDS * 10**9 < written <= view.now * 10**9:
+            return NotReady(
+                sentence=f"its marker {marker} is older than it and was made for an earlier file; it waits for a new one"
+            )
+        return None
+
+
+class Sidecar(CompanionRule):
+    """The file's content has the SHA-256 that another file names: a hash alone, or lines of ``sha256sum``."""
+
+    type: Literal["sha256"] = "sha256"
+    name: CompanionName = Field(
+        default="{name}.sha256",
+        description="The sidecar's name: {name} is the file's whole name, {stem} the same without its last suffix.",
+    )
+
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
+        """Wait for a sidecar with content. Another hash, or none for this file, makes the file invalid."""
+        sidecar = companion_name(self.name, view.base)
+        found = view.sibling(sidecar)
+        if found is None:
+            return NotReady(sentence=f"it waits for its checksum {sidecar}, which does not exist")
+        if not found.size:
+            return NotReady(sentence=f"it waits for its checksum: {sidecar} is still empty")
+        wanted = find_checksum(view.sibling_text(sidecar), view.base)
+        if wanted is None:
+            return InvalidFile(
+                sentence=f"{view.name}: {sidecar} holds no SHA-256 for it. Write the hash alone, or a line of sha256sum."
+            )
+        if (actual := view.sha256()) != wanted:
+            return InvalidFile(
+                sentence=(
+                    f"{view.name}: its content has the SHA-256 {actual[:12]}…, {sidecar} says {wanted[:12]}…."
+                    " Drop the file again, or correct its checksum."
+                )
+            )
+        return None
+
+
+@lru_cache(maxsize=64)
+def _compile(template: str) -> re.Pattern[str]:
+    before, after = (re.escape(part) for part in _FIELDS.sub("\0", template).split("\0"))
+    return re.compile(f"{before}.+{after}", re.DOTALL)
