@@ -195,8 +195,8 @@ class Mapping:
             # Batches of one partition may have different columns, so a column without a value must not change the hash.
             parts = [_hash_of_value(name, column) for name, column in zip(names.fields, columns, strict=True)]
             hashed = _combined([hashed, *parts])
-        # with_columns, because a select of only literals returns a single row.
-        return records.with_columns(hashed.alias("\0row_hash"))["\0row_hash"].alias("row_hash")
+        # With a column, because a select of only literals returns a single row, and one of one expression changes the thread.
+        return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
         """Return the `row_hashes` and the `apply` of those batches that have the same columns as others, and None for the others.
