@@ -26,8 +26,9 @@ from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
-from ingestd.mirror.port import HeldRun, Intake
+from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
@@ -49,7 +50,7 @@ class CommandHandler:
         *,
         pipelines: Callable[[], Sequence[PipelineSettings]],
         rejected: RejectionKeeper,
-        runs: Intake,
+        runs: IntakeStore,
         held_runs: Callable[[], list[HeldRun]],
         checker: DriftChecker,
         request_reading: Callable[[str], None],

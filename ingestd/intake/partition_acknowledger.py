@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ingestd.core.errors import AcknowledgeLater, MirrorError
 from ingestd.core.record import Acknowledgement, Cursor, Partition
 from ingestd.intake.notice import Failures
-from ingestd.mirror.port import Intake
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import PartitionSettled, SettlingFailed
@@ -23,7 +23,7 @@ class PartitionAcknowledger:
         self,
         pipeline: str,
         connector: Connector,
-        mirror: Intake,
+        mirror: IntakeStore,
         *,
         emit: Emit,
         failures: Failures,

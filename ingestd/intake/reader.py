@@ -20,6 +20,7 @@ from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.phrases import named
 from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
@@ -28,9 +29,9 @@ from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
 from ingestd.intake.retried_records import map_retried
 from ingestd.intake.run import Run
-from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
-from ingestd.mirror.port import Intake, PartitionState, RunSummary, WriteBatch
+from ingestd.mirror.port import PartitionState, RunSummary, WriteBatch
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
@@ -153,7 +154,7 @@ class Reader:
         mapping: Mapping,
         contract: Contract | None = None,
         sink: SinkAddress,
-        mirror: Intake,
+        mirror: IntakeStore,
         emit: Emit,
         guard: Guard = DEFAULT_GUARD,
         clock: Callable[[], float] = time.monotonic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -39,10 +39,3 @@ class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float
     ended_by: int
     ending: Ending
-
-
-class FormerValueReader(Protocol):
-    """Reads former values."""
-
-    def former_values(self, key: str) -> list[FormerValue]:
-        """Return the former values of this key in all sinks, the newest first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import msgspec
 
@@ -52,16 +51,3 @@ class HeldDifference(msgspec.Struct, frozen=True, kw_only=True):
     before_type: str | None
     after: str | None
     after_type: str
-
-
-class HistoryReader(Protocol):
-    """Reads the history of partitions."""
-
-    def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
-        """Return runs of the partitions that were read last, the newest first."""
-
-    def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
-        """Return what a held run would create or change, by key, from the key after ``after`` on."""
-
-    def history(self, pipeline: str, partition: str) -> History | None:
-        """Return the history of a partition; None if the pipeline never had it."""

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from ingestd.mirror.drift import DriftKeeper, DriftReader
-from ingestd.mirror.port import Deliverable, Observable
+from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
-from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite import Observer, SqliteMirror
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_batches import BatchSuite
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
-from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
+from tests.contract.mirror_intake import IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
 from tests.support.desired_entries import desire_all
@@ -35,11 +36,11 @@ class SqliteStage(OwnershipStage):
         return self.mirror.delivery
 
     @property
-    def intake(self) -> ActivatingIntake:
+    def intake(self) -> IntakeStore:
         return self.mirror.intake
 
     @property
-    def status(self) -> Observable:
+    def status(self) -> Observer:
         return self.mirror.status
 
     @property

@@ -26,9 +26,9 @@ from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
-from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper
+from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.sdk import Connector, Resumes
 from ingestd.telemetry.event import Emit
 from ingestd.wire.writer import Writer
@@ -107,7 +107,7 @@ class Daemon:
         rejected: RejectionKeeper,
         state: Path,
         read_again: Callable[[], Configuration],
-        failed_parts: FailedPartKeeper,
+        failed_parts: FailedPartStore,
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         random_numbers: random.Random,

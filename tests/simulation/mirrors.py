@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import polars as pl
 
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
-from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.mirror.sqlite import SqliteMirror
@@ -170,16 +169,3 @@ class ThreadedCommands(RejectionKeeper, DriftKeeper):
 
     async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:  # noqa: ARG002 - it has one
         return await self._in(lambda: self._inner.adopt_drift(sink, (MemoryMirror.pipeline,)))
-
-
-class NoFailedParts:
-    """Stores nothing: the simulation reports every failed part as a failure."""
-
-    def record(self, failed: FailedPart) -> None:
-        """See `FailedPartKeeper.record`."""
-
-    def clear(self, part: str) -> None:
-        """See `FailedPartKeeper.clear`."""
-
-    def clear_all(self) -> None:
-        """See `FailedPartKeeper.clear_all`."""

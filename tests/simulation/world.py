@@ -27,13 +27,14 @@ from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
 from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
-from tests.simulation.mirrors import NoFailedParts, StateFolder, ThreadedCommands, ThreadedMirror
+from tests.simulation.mirrors import StateFolder, ThreadedCommands, ThreadedMirror
 from tests.simulation.plan import Action, Kind, Plan, plan_of
 from tests.simulation.service import RecordingStore, SimulatedService
 from tests.simulation.sources import DirectReader, WatchedSource
 from tests.support.bulk_service import BulkService
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Row, Script
+from tests.support.supervised_parts import FailedParts
 
 RECOVERY_SECONDS = 900.0
 """Everything is delivered within this time after the last fault: three of the longest waits."""
@@ -394,7 +395,7 @@ class World:
             rejected=self._file.rejected if self._file is not None else asked,
             state=self._folder.path,
             read_again=self._reread,
-            failed_parts=self._file.failed_parts if self._file is not None else NoFailedParts(),
+            failed_parts=self._file.failed_parts if self._file is not None else FailedParts(),
             transport=self.service,
             emit=self._emit,
             random_numbers=self._jitter_numbers,

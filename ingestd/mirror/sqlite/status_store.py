@@ -47,8 +47,7 @@ _NOTICES = 5
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Implements `Observable`, `FailedPartReader`, `FormerValueReader`, `RejectionReader`, `DriftReader`, `HistoryReader` and
-    `CursorReader`.
+    Implements `RejectionReader` and `DriftReader`, too.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -56,7 +55,7 @@ class Observer:
         self._guard = threading.Lock()
 
     def sinks(self) -> list[SinkStatus]:
-        """See `Observable.sinks`."""
+        """Return all sinks, by address. Reads all entries."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_sinks"]).fetchall()
             blockers = _blockers(connection)
@@ -82,19 +81,19 @@ class Observer:
         ]
 
     def blockers(self) -> dict[SinkAddress, LaneBlocker]:
-        """See `Observable.blockers`."""
+        """Return why deliveries wait, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             return _blockers(connection)
 
     def entries_of(self, sink: SinkAddress) -> int:
-        """See `Observable.entries_of`."""
+        """Return the number of entries of a sink; 0 if it is unknown. Reads all its entries."""
         with self._view() as connection:
             row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name)).fetchone()
         count: int = row[0]
         return count
 
     def pipelines(self) -> list[PipelineStatus]:
-        """See `Observable.pipelines`."""
+        """Return all pipelines that ever ran, by name."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_pipelines"]).fetchall()
             runs = {
@@ -122,7 +121,7 @@ class Observer:
         ]
 
     def failed_parts(self) -> list[FailedPart]:
-        """See `FailedPartReader.failed_parts`."""
+        """Return all failed parts that have not recovered, by name."""
         with self._view() as connection:
             rows = connection.execute(SQL["failed_parts"]).fetchall()
         return [
@@ -131,24 +130,24 @@ class Observer:
         ]
 
     def held_runs(self) -> list[HeldRun]:
-        """See `Observable.held_runs`."""
+        """Return the held runs, also those being written, by number."""
         with self._view() as connection:
             return [held_run(row) for row in connection.execute(SQL["held_list"])]
 
     def pending(self) -> int:
-        """See `Observable.pending`."""
+        """Return the number of pending entries of all sinks."""
         with self._view() as connection:
             count: int = connection.execute(SQL["pending_total"]).fetchone()[0]
         return count
 
     def rejected(self) -> int:
-        """See `Observable.rejected`."""
+        """Return the number of rejections."""
         with self._view() as connection:
             count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
         return count
 
     def backlog(self) -> list[SinkBacklog]:
-        """See `Observable.backlog`."""
+        """Return what waits for delivery, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             rows = connection.execute(SQL["backlog"]).fetchall()
         return [
@@ -157,12 +156,12 @@ class Observer:
         ]
 
     def rejected_by_pipeline(self) -> dict[str, int]:
-        """See `Observable.rejected_by_pipeline`."""
+        """Return the number of rejections of each pipeline that has any."""
         with self._view() as connection:
             return dict(connection.execute(SQL["rejected_by_pipeline"]).fetchall())
 
     def rejections(self, *, limit: int) -> list[Rejection]:
-        """See `Observable.rejections`."""
+        """Return the newest rejections, newest first."""
         with self._view() as connection:
             ids = connection.execute(SQL["rejections_newest"], (limit,)).fetchall()
             return _read_rejections(connection, [identity for (identity,) in ids])[::-1]
@@ -238,13 +237,13 @@ class Observer:
             return unexplained_page(connection, pipelines, after=after, limit=limit)
 
     def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
-        """See `Observable.ownership`."""
+        """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
         return None if row is None else SinkOwnership(rejected=row[0], doubt=row[1])
 
     def unexplained_of(self, sink: SinkAddress) -> int:
-        """See `Observable.unexplained_of`."""
+        """Return the number of unexplained entries of a sink. Reads all its entries."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_id"], (sink.workspace, sink.by, sink.name)).fetchone()
             return 0 if row is None else unexplained_count(connection, row[0])
@@ -255,7 +254,7 @@ class Observer:
             return [str(address) for address in _doubts(connection)]
 
     def origins(self, key: str) -> list[EntryOrigin]:
-        """See `Observable.origins`."""
+        """Return the sources of this key's entries, at most one for each sink."""
         with self._view() as connection:
             rows = connection.execute(SQL["origins"], (key,)).fetchall()
         return [
@@ -269,22 +268,22 @@ class Observer:
         ]  # fmt: skip
 
     def former_values(self, key: str) -> list[FormerValue]:
-        """See `FormerValueReader.former_values`."""
+        """Return the former values of this key in all sinks, the newest first."""
         with self._view() as connection:
             return read_former(connection, key)
 
     def history(self, pipeline: str, partition: str) -> History | None:
-        """See `HistoryReader.history`."""
+        """Return the history of a partition; None if the pipeline never had it."""
         with self._view() as connection:
             return history(connection, pipeline, partition)
 
     def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
-        """See `HistoryReader.past_runs`."""
+        """Return runs of the partitions that were read last, the newest first."""
         with self._view() as connection:
             return past_runs(connection, pipeline, limit)
 
     def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
-        """See `HistoryReader.held_differences`."""
+        """Return what a held run would create or change, by key, from the key after ``after`` on."""
         with self._view() as connection:
             rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit}).fetchall()
         return [
@@ -293,7 +292,7 @@ class Observer:
         ]
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
-        """See `CursorReader.cursors`."""
+        """Return the cursors of the named partitions, or of all that the source still has, by name."""
         with self._view() as connection:
             return read_cursors(connection, pipeline, partitions)
 

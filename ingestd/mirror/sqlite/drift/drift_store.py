@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
-from typing import Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import msgspec
 import polars as pl
@@ -27,10 +27,7 @@ from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.status_store import checked
-from ingestd.mirror.sqlite.threads import in_thread
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from ingestd.mirror.sqlite.threads import threaded
 
 _PAGE = 5_000
 
@@ -74,31 +71,10 @@ class DriftStore:
         self._checks: dict[int, _Check] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mirror-drift")
 
-    async def begin_check(self, sink: int) -> int:
-        """See `DriftKeeper.begin_check`."""
-        return await self._in(self._begin, sink)
-
-    async def show(self, check: int, entries: pl.DataFrame) -> None:
+    @threaded("_thread")
+    def show(self, check: int, entries: pl.DataFrame) -> None:
         """See `DriftKeeper.show`."""
-        await self._in(self._checks[check].comparison.show, entries)
-
-    async def end_check(
-        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
-    ) -> DriftStatus:
-        """See `DriftKeeper.end_check`."""
-        return await self._in(self._end, check, unexplained, doubt)
-
-    async def abandon_check(self, check: int, failure: str) -> None:
-        """See `DriftKeeper.abandon_check`."""
-        await self._in(self._abandon, check, failure)
-
-    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """See `DriftKeeper.repair`."""
-        return await self._in(self._repair, sink, pipelines, remove_added)
-
-    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """See `DriftKeeper.adopt_drift`."""
-        return await self._in(self._adopt, sink, pipelines)
+        self._checks[check].comparison.show(entries)
 
     def close(self) -> None:
         """Finish the running work and close unfinished checks."""
@@ -106,12 +82,9 @@ class DriftStore:
         for check in self._checks.values():
             check.comparison.close()
 
-    # ------------------------------------------------------------------------------------------------ in the thread
-
-    async def _in(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_thread(self._thread, call, *args, **kwargs)
-
-    def _begin(self, sink: int) -> int:
+    @threaded("_thread")
+    def begin_check(self, sink: int) -> int:
+        """See `DriftKeeper.begin_check`."""
         self._in_windows(sink, "gone", "gone_clear")
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
@@ -123,7 +96,8 @@ class DriftStore:
         self._checks[check] = _Check(sink=sink, comparison=comparison)
         return check
 
-    def _end(self, check: int, unexplained: RemoveUnexplained, doubt: bool) -> DriftStatus:
+    @threaded("_thread")
+    def end_check(self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False) -> DriftStatus:
         """Store the result of a check, one page in each transaction; the last transaction makes the check valid.
 
         Each page is compared with the mirror as it is in that transaction. After a crash the next check replaces the findings
@@ -247,7 +221,9 @@ class DriftStore:
             swept += removed.removed
         return swept
 
-    def _abandon(self, check: int, failure: str) -> None:
+    @threaded("_thread")
+    def abandon_check(self, check: int, failure: str) -> None:
+        """See `DriftKeeper.abandon_check`."""
         ended = self._checks.pop(check)
         ended.comparison.close()
         with self._state.writing() as connection:
@@ -255,7 +231,9 @@ class DriftStore:
             connection.execute(SQL["drift_failed"], (ended.sink, self._now(), failure))
         self._in_windows(ended.sink, "gone", "gone_clear")
 
-    def _repair(self, sink: int, pipelines: Collection[str], remove_added: bool) -> int:
+    @threaded("_thread")
+    def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
+        """See `DriftKeeper.repair`."""
         repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
         return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
 
@@ -343,7 +321,9 @@ class DriftStore:
             kept.append(group if hashes is None else group.filter(pl.col("row_hash").is_in(hashes.implode())))
         return pl.concat(kept) if kept else page.clear()
 
-    def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
+    @threaded("_thread")
+    def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
+        """See `DriftKeeper.adopt_drift`."""
         adopted = self._for_named(sink, json.dumps(list(pipelines)), self._adopt_named)
         return adopted + self._for_added(sink, _adopt_added)
 

@@ -53,7 +53,7 @@ def keep_found(
 
 
 def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
-    """See `ingestd.mirror.former_values.FormerValueReader.former_values`."""
+    """See `Observer.former_values`."""
     return [
         FormerValue(
             workspace=row[0], sink=row[1], value=row[2], data_type=row[3], pipeline=row[4] or "", partition=row[5] or "",

@@ -13,13 +13,16 @@ from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class CursorStore:
-    """Implements `ingestd.mirror.cursors.CursorKeeper` over a state file."""
+    """Changes cursors. The delivered values stay known, so a second reading sends only values that differ."""
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
 
     def set_cursor(self, pipeline: str, partition: str, cursor: Cursor | None) -> bool:
-        """See `CursorKeeper.set_cursor`."""
+        """Store the cursor of a partition (None: its beginning); return False if the pipeline never had the partition.
+
+        No reading of the partition may run, because its end would store another cursor.
+        """
         row = {
             "pipeline": pipeline,
             "partition": partition,
@@ -31,7 +34,7 @@ class CursorStore:
 
 
 def read_cursors(connection: sqlite3.Connection, pipeline: str, partitions: Sequence[str]) -> list[StoredCursor]:
-    """See `CursorReader.cursors`."""
+    """See `Observer.cursors`."""
     rows = connection.execute(SQL["cursors_of"], {"pipeline": pipeline, "names": json.dumps(list(partitions))})
     return [
         StoredCursor(

@@ -19,7 +19,7 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`.
+    """How a complete reading ended, and why its caller holds it; see `IntakeStore.finish_run`.
 
     ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
     """

@@ -11,7 +11,7 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> History | None:
-    """See `HistoryReader.history`."""
+    """See `Observer.history`."""
     known = connection.execute(SQL["history_partition"], (pipeline, partition)).fetchone()
     if known is None:
         return None
@@ -60,7 +60,7 @@ _RUNS_OF_PARTITION = 20
 
 
 def past_runs(connection: sqlite3.Connection, pipeline: str, limit: int) -> list[PastRun]:
-    """See `HistoryReader.past_runs`."""
+    """See `Observer.past_runs`."""
     found: list[PastRun] = []
     for partition, name in connection.execute(SQL["partitions_newest"], (pipeline, _PARTITIONS)).fetchall():
         for row in connection.execute(SQL["runs_newest"], (partition, _RUNS_OF_PARTITION)):

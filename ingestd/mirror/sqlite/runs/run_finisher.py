@@ -88,7 +88,7 @@ class RunFinisher:
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
-        """End a complete run; see `Intake.finish_run`."""
+        """End a complete run; see `IntakeStore.finish_run`."""
         with self._ending[run.pipeline]:
             collides = run.outdated and not run.whole
             if run.guard is not None and (end.seen is not None or end.partial) and not collides:
@@ -120,7 +120,7 @@ class RunFinisher:
                 self._apply_staged(run)
 
     def approve(self, number: int, open_runs: Callable[[str], Iterable[RunState]]) -> RunSummary:
-        """Write a held run; see `Intake.approve`. ``open_runs`` returns the open runs of a pipeline."""
+        """Write a held run; see `IntakeStore.approve`. ``open_runs`` returns the open runs of a pipeline."""
         with self._state.writing() as connection:
             held = read_hold(connection, number)
         with self._ending[held.pipeline]:
@@ -132,7 +132,7 @@ class RunFinisher:
         return summary
 
     def discard(self, number: int) -> HeldRun:
-        """Delete the entries of a held run; see `Intake.discard`."""
+        """Delete the entries of a held run; see `IntakeStore.discard`."""
         with self._state.writing() as connection:
             held = read_hold(connection, number)
         with self._ending[held.pipeline], self._state.writing() as connection:

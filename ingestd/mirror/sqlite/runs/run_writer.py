@@ -14,7 +14,7 @@ from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.json_rows import json_rows
+from ingestd.mirror.sqlite.entries.segments import json_rows
 from ingestd.mirror.sqlite.rejections.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.sql import SQL
 
