@@ -23,6 +23,7 @@ from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.ownership import unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
+from ingestd.mirror.sqlite.entries.target import Target
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
@@ -135,6 +136,9 @@ class DriftStore:
         self._in_windows(sink, "gone", "gone_clear")
         return replace(status, swept=swept, repaired=repaired)
 
+    def _target(self, connection: sqlite3.Connection, sink: int) -> Target:
+        return Target(connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now())
+
     @contextmanager
     def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:
         """Open a write transaction for a sink that is being checked.
@@ -203,16 +207,7 @@ class DriftStore:
             with self._watching(sink) as connection:
                 still = unexplained_of(connection, sink, page)
                 removed = (
-                    remove_entries(
-                        connection,
-                        still,
-                        sink=sink,
-                        partition=ADOPTED,
-                        run=0,
-                        claimed_segments=self._claimed,
-                        at=self._now(),
-                        any_partition=True,
-                    )
+                    remove_entries(self._target(connection, sink), still, any_partition=True)
                     if still
                     else Removed(removed=0, updated=0)
                 )
@@ -328,15 +323,7 @@ class DriftStore:
         return adopted + self._for_added(sink, _adopt_added)
 
     def _adopt_named(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
-        keep_former(
-            connection,
-            page["key"].to_list(),
-            sink=sink,
-            run=0,
-            at=self._now(),
-            ending="adopted",
-            claimed_segments=self._claimed,
-        )
+        keep_former(self._target(connection, sink), page["key"].to_list(), "adopted")
         changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
         connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
         removed = page.filter(pl.col("what") == "removed")["key"]

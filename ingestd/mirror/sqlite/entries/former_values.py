@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ingestd.mirror.former_values import Ending, FormerValue
-from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.target import Target
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
@@ -22,23 +22,21 @@ AT_MOST = 1_000_000
 """Former values of all entries. The oldest ones are deleted, also those of removed entries."""
 
 
-def keep_former(
-    connection: sqlite3.Connection,
-    keys: Sequence[str],
-    *,
-    sink: int,
-    run: int,
-    at: float,
-    ending: Ending,
-    claimed_segments: ClaimedSegments,
-) -> None:
+def keep_former(target: Target, keys: Sequence[str], ending: Ending) -> None:
     """Store the present values of ``keys`` (unique, sorted) before they change. Keys without an entry are ignored."""
     if not keys:
         return
-    listed, claimed = json.dumps(list(keys)), json.dumps(list(claimed_segments))
-    row = {"sink": sink, "keys": listed, "claimed": claimed, "run": run, "at": at, "ending": ending}
-    connection.execute(SQL["former_keep"], row)
-    _drop_beyond(connection, sink, listed)
+    listed, claimed = json.dumps(list(keys)), json.dumps(list(target.claimed))
+    row = {
+        "sink": target.sink,
+        "keys": listed,
+        "claimed": claimed,
+        "run": target.run,
+        "at": target.at,
+        "ending": ending,
+    }
+    target.connection.execute(SQL["former_keep"], row)
+    _drop_beyond(target.connection, target.sink, listed)
 
 
 def keep_found(

@@ -31,6 +31,7 @@ from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_con
 from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
+from ingestd.mirror.sqlite.entries.target import Target
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejections.rejected_rows import (
     drop_read_again,
@@ -81,9 +82,7 @@ class IntakeStore:
         self._announce = announce
         self._to_announce: set[int] = set()
         self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
-        self._finisher = RunFinisher(
-            state, self._writer, now=now, claimed_segments=claimed_segments, announce=self._announce_durable
-        )
+        self._finisher = RunFinisher(state, self._writer, now=now, announce=self._announce_durable)
         self._retry = RetriedRecords(self._writer, now=now)
         self._runs: dict[int, RunState] = {}
         self._retries: dict[int, int] = {}
@@ -137,10 +136,11 @@ class IntakeStore:
         # Another pipeline names these keys, too: they become its entries, without a reading of its source.
         sinks: set[int] = set()
         for sink, keys in freed_keys(connection):
+            target = Target(
+                connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
+            )
             for page in pages(keys, PAGE):
-                _, updated = pass_on(
-                    connection, page, sink=sink, partition=ADOPTED, ended_by=0, claimed_segments=self._claimed, at=self._now()
-                )  # fmt: skip
+                _, updated = pass_on(target, page)
                 sinks |= {sink} if updated else set()
         end_inactive_conflicts(connection)
         if renamed:
