@@ -35,6 +35,7 @@ from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection,
 from ingestd.mirror.sqlite.entries.former_values import read_former
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.history import history, past_runs
@@ -68,7 +69,7 @@ class Observer:
                 entries=entries,
                 pending=pending,
                 rejected=rejected,
-                drift=_checked(row[7:15]),
+                drift=from_row(DriftStatus, row[7:15]) if row[7] is not None else None,
                 last_attempt=_attempt(row[15:]),
                 trouble=blockers.get(address),
                 unexplained=unexplained.get(address, (0, True))[0],
@@ -123,11 +124,7 @@ class Observer:
     def failed_parts(self) -> list[FailedPart]:
         """Return all failed parts that have not recovered, by name."""
         with self._view() as connection:
-            rows = connection.execute(SQL["failed_parts"]).fetchall()
-        return [
-            FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
-            for part, sentence, failures, since, retry_at in rows
-        ]
+            return [from_row(FailedPart, row) for row in connection.execute(SQL["failed_parts"])]
 
     def held_runs(self) -> list[HeldRun]:
         """Return the held runs, also those being written, by number."""
@@ -199,17 +196,13 @@ class Observer:
     def refusals(self, rejection: int) -> list[Refusal]:
         """See `RejectionReader.refusals`."""
         with self._view() as connection:
-            rows = connection.execute(SQL["refusals"], (rejection,)).fetchall()
-        return [
-            Refusal(at=at, operation=operation, status=status, request_id=request_id, words=words)
-            for at, operation, status, request_id, words in rows
-        ]
+            return [from_row(Refusal, row) for row in connection.execute(SQL["refusals"], (rejection,))]
 
     def forgotten(self) -> Forgotten | None:
         """See `RejectionReader.forgotten`."""
         with self._view() as connection:
             row = connection.execute(SQL["bounded"]).fetchone()
-        return Forgotten(count=row[0], at=row[1]) if row else None
+        return from_row(Forgotten, row) if row else None
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
         """See `DriftReader.drift`."""
@@ -229,7 +222,9 @@ class Observer:
         """See `DriftReader.drift_checks`."""
         with self._view() as connection:
             rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
-        return [(str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), checked(row[3:])) for row in rows]
+        return [
+            (str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), from_row(DriftStatus, row[3:])) for row in rows
+        ]
 
     def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
         """See `DriftReader.unexplained`."""
@@ -240,7 +235,7 @@ class Observer:
         """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
-        return None if row is None else SinkOwnership(rejected=row[0], doubt=row[1])
+        return None if row is None else from_row(SinkOwnership, row)
 
     def unexplained_of(self, sink: SinkAddress) -> int:
         """Return the number of unexplained entries of a sink. Reads all its entries."""
@@ -285,11 +280,8 @@ class Observer:
     def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
         """Return what a held run would create or change, by key, from the key after ``after`` on."""
         with self._view() as connection:
-            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit}).fetchall()
-        return [
-            HeldDifference(key=key, before=before, before_type=before_type, after=value, after_type=data_type)
-            for key, before, before_type, value, data_type in rows
-        ]
+            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
+            return [from_row(HeldDifference, row) for row in rows]
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
         """Return the cursors of the named partitions, or of all that the source still has, by name."""
@@ -311,21 +303,10 @@ class Observer:
                 self._connection.execute("ROLLBACK")
 
 
-def checked(row: Sequence[Any]) -> DriftStatus:
-    """Convert a row of ``drift_check``."""
-    tried_at, at, entries, added, changed, removed, failure, unexplained = row
-    return DriftStatus(
-        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure,
-        unexplained=unexplained,
-    )  # fmt: skip
-
-
 def _blockers(connection: sqlite3.Connection) -> dict[SinkAddress, LaneBlocker]:
     return {
-        SinkAddress(workspace=workspace, by=by, name=name): LaneBlocker(
-            standing=status, sentence=sentence, since=since, until=until
-        )
-        for workspace, by, name, status, sentence, since, until in connection.execute(SQL["blockers"])
+        SinkAddress(workspace=workspace, by=by, name=name): from_row(LaneBlocker, blocker)
+        for workspace, by, name, *blocker in connection.execute(SQL["blockers"])
     }
 
 
@@ -334,10 +315,6 @@ def _doubts(connection: sqlite3.Connection) -> dict[SinkAddress, str]:
         SinkAddress(workspace=workspace, by=by, name=name): reason
         for _, workspace, by, name, _, reason in connection.execute(SQL["doubts"])
     }
-
-
-def _checked(row: Sequence[Any]) -> DriftStatus | None:
-    return None if row[0] is None else checked(row)
 
 
 def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
@@ -352,23 +329,14 @@ def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list
     ]  # fmt: skip
 
 
-def _attempt(row: Sequence[object]) -> DeliveryAttempt | None:
-    if row[0] is None:
-        return None
-    operation, items, status, milliseconds, outcome, sentence = row
-    return DeliveryAttempt(
-        operation=str(operation), items=int(str(items)), status=None if status is None else int(str(status)),
-        milliseconds=float(str(milliseconds)), outcome=str(outcome), sentence=str(sentence),
-    )  # fmt: skip
+def _attempt(row: Sequence[Any]) -> DeliveryAttempt | None:
+    return None if row[0] is None else from_row(DeliveryAttempt, row)
 
 
 def _pipeline(pipeline: PipelineStatus, run: tuple[Any, ...] | None) -> PipelineStatus:
     """Return the counts with those of the pipeline's last run."""
     if run is None:
         return pipeline
-    identity, started, records, created, updated, unchanged, removed, rejected, failure = run
-    summary = RunSummary(
-        id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed, rejected=rejected,
-        collided=False,
-    )  # fmt: skip
+    identity, started, *counts, failure = run
+    summary = from_row(RunSummary, (identity, *counts), collided=False)
     return replace(pipeline, last_run_at=started, last_run=summary, failure=failure)

@@ -25,9 +25,9 @@ from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.entries.target import Target
 from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
-from ingestd.mirror.sqlite.status_store import checked
 from ingestd.mirror.sqlite.threads import threaded
 
 _PAGE = 5_000
@@ -124,12 +124,12 @@ class DriftStore:
                 }
                 with self._watching(sink) as connection:
                     connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
-                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = from_row(DriftStatus, connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
                     self._watched.discard(sink)
             except _SinkLost:
                 with self._state.writing() as connection:
                     connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
-                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = from_row(DriftStatus, connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
         finally:
             self._watched.discard(sink)
             comparison.close()

@@ -13,6 +13,7 @@ import polars as pl
 
 from ingestd.mirror.former_values import Ending, FormerValue
 from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
@@ -52,14 +53,7 @@ def keep_found(
 
 def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
     """See `Observer.former_values`."""
-    return [
-        FormerValue(
-            workspace=row[0], sink=row[1], value=row[2], data_type=row[3], pipeline=row[4] or "", partition=row[5] or "",
-            position=row[6], run=row[7], read_at=row[8], delivery=row[9], delivered_at=row[10], ended_at=row[11],
-            ended_by=row[12], ending=row[13],
-        )
-        for row in connection.execute(SQL["former_of_key"], (key,))
-    ]  # fmt: skip
+    return [from_row(FormerValue, row) for row in connection.execute(SQL["former_of_key"], (key,))]
 
 
 def _drop_beyond(connection: sqlite3.Connection, sink: int, keys: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ingestd.core.record import Cursor
 from ingestd.mirror.cursors import StoredCursor
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
@@ -36,13 +37,4 @@ class CursorStore:
 def read_cursors(connection: sqlite3.Connection, pipeline: str, partitions: Sequence[str]) -> list[StoredCursor]:
     """See `Observer.cursors`."""
     rows = connection.execute(SQL["cursors_of"], {"pipeline": pipeline, "names": json.dumps(list(partitions))})
-    return [
-        StoredCursor(
-            partition=name,
-            cursor=json.loads(cursor) if cursor is not None else None,
-            at=at,
-            pending=pending,
-            rejected=rejected,
-        )
-        for name, cursor, at, pending, rejected in rows
-    ]
+    return [from_row(StoredCursor, row, cursor=json.loads(row[1]) if row[1] is not None else None) for row in rows]
