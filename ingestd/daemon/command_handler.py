@@ -27,7 +27,8 @@ from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun
-from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
+from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
@@ -49,7 +50,7 @@ class CommandHandler:
         self,
         *,
         pipelines: Callable[[], Sequence[PipelineSettings]],
-        rejected: RejectionKeeper,
+        rejected: RejectedStore,
         runs: IntakeStore,
         held_runs: Callable[[], list[HeldRun]],
         checker: DriftChecker,

@@ -26,7 +26,8 @@ from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleSender
 from ingestd.delivery.sink_resolver import SinkResolver
-from ingestd.mirror.port import Claim, Deliverable, LaneBlocker, LaneState
+from ingestd.mirror.port import Claim, LaneBlocker, LaneState
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import leaves, one_line
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
@@ -44,7 +45,7 @@ class Lane:
         self,
         state: LaneState,
         *,
-        mirror: Deliverable,
+        mirror: DeliveryStore,
         client: ServiceClient,
         emit: Emit,
         now: Now,

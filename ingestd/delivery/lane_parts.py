@@ -11,7 +11,7 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter
 from ingestd.delivery.read_back import ReadBack
-from ingestd.mirror.port import Deliverable
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.telemetry.event import Emit
 
 
@@ -19,7 +19,7 @@ class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
     """The sink of a lane in the configuration, and the objects that resolve it and deliver to it."""
 
     address: SinkAddress
-    mirror: Deliverable
+    mirror: DeliveryStore
     client: ServiceClient
     emit: Emit
     limiter: Limiter

@@ -5,7 +5,7 @@ grouped in **segments**: at most one request of entries of one sink and one kind
 entry belongs to the segment with its desired value, and is delivered when its segment is acknowledged. An entry that changes
 again moves to a new segment, so its old value can no longer be sent.
 
-Guarantees of every implementation (suite: ``tests/contract``):
+Guarantees (suite: ``tests/contract``):
 
 * After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new one; calling
   the method again completes it. Long operations use several transactions, so that other writers can run between them.
@@ -16,13 +16,14 @@ Guarantees of every implementation (suite: ``tests/contract``):
 * A segment's id is never reused, so it may be part of an idempotency key.
 * After a crash, the entries of open claims are pending again.
 
-`ingestd.mirror.rejections` is the port for rejections, `ingestd.mirror.drift` that for drift checks.
+This module has the values that both sides exchange; `ingestd.mirror.rejections` has those of rejections, and
+`ingestd.mirror.drift` those of drift checks. `ingestd.mirror.sqlite` has the stores with their methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import polars as pl
@@ -258,59 +259,6 @@ class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     since: float
     until: float
-
-
-class Deliverable(Protocol):
-    """The delivery's interface of the mirror. Async; a method returns when its transaction is durable."""
-
-    async def lanes(self) -> list[LaneState]:
-        """Return all sinks."""
-
-    async def lane(self, sink: int) -> LaneState | None:
-        """Return one sink; None if the mirror does not have it."""
-
-    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """Store the service's ids of a sink."""
-
-    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
-        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
-
-        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
-        sink was forgotten.
-        """
-
-    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
-
-        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
-        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
-        several chunks.
-        """
-
-    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
-
-    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Acknowledge the whole claim as delivered."""
-
-    async def acknowledge_some(
-        self,
-        claim: Claim,
-        *,
-        delivered: Sequence[str],
-        rejected: Sequence[RejectedEntry] = (),
-        attempt: DeliveryAttempt | None = None,
-    ) -> None:
-        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
-
-    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Release a claim: its unacknowledged entries are pending again. After `acknowledge` this has no effect."""
-
-    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """Store an attempt; only the newest ones are kept."""
-
-    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        """Store the sink's blocker. An acknowledged entry or None deletes it."""
 
 
 class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):

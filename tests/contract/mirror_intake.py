@@ -11,8 +11,9 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Partition, Reject, Rejected
-from ingestd.mirror.port import Deliverable, PartitionState, RejectedEntry, RunSummary, Snapshot
+from ingestd.mirror.port import PartitionState, RejectedEntry, RunSummary, Snapshot
 from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_deliverable import SINK, work
 
@@ -29,7 +30,7 @@ class IntakeStage(ABC):
 
     @property
     @abstractmethod
-    def deliverable(self) -> Deliverable: ...
+    def deliverable(self) -> DeliveryStore: ...
 
     @property
     @abstractmethod

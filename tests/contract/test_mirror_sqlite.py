@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.mirror.drift import DriftKeeper, DriftReader
-from ingestd.mirror.port import Deliverable
-from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from ingestd.mirror.sqlite import Observer, SqliteMirror
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_batches import BatchSuite
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
@@ -32,7 +32,7 @@ class SqliteStage(OwnershipStage):
         self._wanted: dict[str, Desired] = {}
 
     @property
-    def deliverable(self) -> Deliverable:
+    def deliverable(self) -> DeliveryStore:
         return self.mirror.delivery
 
     @property
@@ -44,19 +44,19 @@ class SqliteStage(OwnershipStage):
         return self.mirror.status
 
     @property
-    def rejections(self) -> RejectionReader:
+    def rejections(self) -> Observer:
         return self.mirror.status
 
     @property
-    def keeper(self) -> RejectionKeeper:
+    def keeper(self) -> RejectedStore:
         return self.mirror.rejected
 
     @property
-    def reader(self) -> DriftReader:
+    def reader(self) -> Observer:
         return self.mirror.status
 
     @property
-    def checker(self) -> DriftKeeper:
+    def checker(self) -> DriftStore:
         return self.mirror.drift
 
     def restart(self) -> None:

@@ -7,6 +7,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import RunNotHeld
@@ -18,6 +19,9 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
@@ -390,9 +394,11 @@ class World:
         self._daemon = Daemon(
             self._loop,
             readers=readers,
-            mirror=self._file.delivery if self._file is not None else ThreadedMirror(self._memory),
-            drift=self._file.drift if self._file is not None else asked,
-            rejected=self._file.rejected if self._file is not None else asked,
+            mirror=self._file.delivery
+            if self._file is not None
+            else cast("DeliveryStore", ThreadedMirror(self._memory)),
+            drift=self._file.drift if self._file is not None else cast("DriftStore", asked),
+            rejected=self._file.rejected if self._file is not None else cast("RejectedStore", asked),
             state=self._folder.path,
             read_again=self._reread,
             failed_parts=self._file.failed_parts if self._file is not None else FailedParts(),

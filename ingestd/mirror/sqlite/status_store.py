@@ -48,7 +48,7 @@ _NOTICES = 5
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Implements `RejectionReader` and `DriftReader`, too.
+    Each call is consistent. Pages of rejections are ordered by id, the oldest first.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -164,26 +164,29 @@ class Observer:
             return _read_rejections(connection, [identity for (identity,) in ids])[::-1]
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
-        """See `RejectionReader.selected`."""
+        """Return the next page of matching rejections, with ids greater than ``after``."""
         with self._view() as connection:
             chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
             return _read_rejections(connection, [identity for (identity,) in chosen])
 
     def count(self, selection: Selection) -> int:
-        """See `RejectionReader.count`."""
+        """Return the number of matching rejections."""
         with self._view() as connection:
             statement, parameters = select_rejected(selection)
             count: int = connection.execute(f"SELECT count(*) FROM ({statement}\n)", parameters).fetchone()[0]
         return count
 
     def newest(self) -> int:
-        """See `RejectionReader.newest`."""
+        """Return the id of the newest rejection; 0 if there is none."""
         with self._view() as connection:
             identity: int = connection.execute(SQL["rejected_newest"]).fetchone()[0]
         return identity
 
     def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
-        """See `RejectionReader.records`."""
+        """Return the records of the next page of matching rejections with ids up to ``until``; None after the last page.
+
+        It is faster than `selected`.
+        """
         statement, parameters = select_rejected(selection, after=after, limit=limit)
         with self._view() as connection:
             page = f"SELECT max(id), json_group_array(id) FROM ({statement}\n) WHERE id <= :until"
@@ -194,18 +197,18 @@ class Observer:
         return RecordPage(records=msgspec.json.decode(records), pipelines=msgspec.json.decode(pipelines), last=last)
 
     def refusals(self, rejection: int) -> list[Refusal]:
-        """See `RejectionReader.refusals`."""
+        """Return the refusals of a rejection's entry, oldest first; none for records."""
         with self._view() as connection:
             return [from_row(Refusal, row) for row in connection.execute(SQL["refusals"], (rejection,))]
 
     def forgotten(self) -> Forgotten | None:
-        """See `RejectionReader.forgotten`."""
+        """Return the deletions because of the limits; None if there were none."""
         with self._view() as connection:
             row = connection.execute(SQL["bounded"]).fetchone()
         return from_row(Forgotten, row) if row else None
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """See `DriftReader.drift`."""
+        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys that other programs added."""
         parameters = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
         with self._view() as connection:
             rows = connection.execute(SQL["drift_page"], parameters).fetchall()
@@ -219,7 +222,7 @@ class Observer:
         return DriftPage(findings=findings, next=(rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
-        """See `DriftReader.drift_checks`."""
+        """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
         with self._view() as connection:
             rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
         return [
@@ -227,7 +230,7 @@ class Observer:
         ]
 
     def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
-        """See `DriftReader.unexplained`."""
+        """Return the unexplained entries of the sinks of ``pipelines``."""
         with self._view() as connection:
             return unexplained_page(connection, pipelines, after=after, limit=limit)
 

@@ -30,7 +30,7 @@ _PAGE = 10_000
 
 
 class DeliveryStore:
-    """Implements `ingestd.mirror.port.Deliverable` over a state file.
+    """The delivery's interface of the mirror. Async; a method returns when its transaction is durable.
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
@@ -66,15 +66,15 @@ class DeliveryStore:
         self._deferred = DeferredAcknowledgements(self._writes, on_written=on_written)
 
     async def lanes(self) -> list[LaneState]:
-        """See `Deliverable.lanes`."""
+        """Return all sinks."""
         return await in_thread(self._reads, self._lanes)
 
     async def lane(self, sink: int) -> LaneState | None:
-        """See `Deliverable.lane`."""
+        """Return one sink; None if the mirror does not have it."""
         return next(iter(await in_thread(self._reads, self._lanes, sink)), None)
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """See `Deliverable.release`."""
+        """Release a claim: its unacknowledged entries are pending again. After `acknowledge` this has no effect."""
         segments = [part.segment for part in claim.parts]
         try:
             if attempt:
@@ -114,7 +114,7 @@ class DeliveryStore:
 
     @threaded("_reads")
     def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """See `Deliverable.claim`."""
+        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
         chosen, is_complete = self._choose(sink, max_items, max_bytes)
         self._sequence.hand_out(chosen)
         parts = []
@@ -179,7 +179,7 @@ class DeliveryStore:
 
     @threaded("_writes")
     def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """See `Deliverable.remember_sink`."""
+        """Store the service's ids of a sink."""
         self._deferred.write_all()
         with self._state.writing() as connection:
             earlier = self._sequence.is_earlier(sink_id)
@@ -194,7 +194,11 @@ class DeliveryStore:
 
     @threaded("_writes")
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:
-        """See `Deliverable.forget_sink`."""
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
+
+        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
+        sink was forgotten.
+        """
         self._deferred.write_all()
         with self._state.writing() as connection:
             (remembered,) = connection.execute(SQL["sink_remembered"], (sink,)).fetchone()
@@ -208,7 +212,12 @@ class DeliveryStore:
 
     @threaded("_writes")
     def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """See `Deliverable.adopt`."""
+        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
+
+        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
+        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
+        several chunks.
+        """
         self._deferred.write_all()
         acknowledged = 0
         for page in entries.iter_slices(_PAGE):
@@ -218,7 +227,7 @@ class DeliveryStore:
 
     @threaded("_writes")
     def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """See `Deliverable.acknowledge`."""
+        """Acknowledge the whole claim as delivered."""
         # Without bodies, because the acknowledgement may have to wait in memory.
         parts = [
             _Delivered(
@@ -259,7 +268,7 @@ class DeliveryStore:
         rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        """See `Deliverable.acknowledge_some`."""
+        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
         sink, segments = claim.sink, [part.segment for part in claim.parts]
         rejections = {entry.key: entry for entry in rejected}
         keys, at = [*delivered, *rejections], self._now()
@@ -301,7 +310,7 @@ class DeliveryStore:
 
     @threaded("_writes")
     def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        """See `Deliverable.note_blocker`."""
+        """Store the sink's blocker. An acknowledged entry or None deletes it."""
         with suppress(MirrorFull), self._state.writing() as connection:
             if blocker is None:
                 connection.execute(SQL["blocker_clear"], (sink,))
@@ -311,7 +320,7 @@ class DeliveryStore:
 
     @threaded("_writes")
     def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """See `Deliverable.note_attempt`."""
+        """Store an attempt; only the newest ones are kept."""
         with suppress(MirrorFull), self._state.writing() as connection:
             self._add_attempt(connection, sink, attempt)
 

@@ -46,7 +46,7 @@ class _Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftStore:
-    """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
+    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts does not count.
 
     ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks,
     shared with the delivery, which removes a sink that the service has lost.
@@ -74,7 +74,11 @@ class DriftStore:
 
     @threaded("_thread")
     def show(self, check: int, entries: pl.DataFrame) -> None:
-        """See `DriftKeeper.show`."""
+        """Add a chunk of the service's content.
+
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
+        created the entry and updated it last; null if these are two accounts.
+        """
         self._checks[check].comparison.show(entries)
 
     def close(self) -> None:
@@ -85,7 +89,7 @@ class DriftStore:
 
     @threaded("_thread")
     def begin_check(self, sink: int) -> int:
-        """See `DriftKeeper.begin_check`."""
+        """Begin a check: record what is acknowledged in the sink from now on. Return the check's id."""
         self._in_windows(sink, "gone", "gone_clear")
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
@@ -99,10 +103,17 @@ class DriftStore:
 
     @threaded("_thread")
     def end_check(self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False) -> DriftStatus:
-        """Store the result of a check, one page in each transaction; the last transaction makes the check valid.
+        """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
-        Each page is compared with the mirror as it is in that transaction. After a crash the next check replaces the findings
-        and repeats the rest.
+        ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
+        longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
+        entries, if there is exactly one. ``doubt``: if the mirror may not know everything that was sent to the sink, send again
+        the entries that differ and that sources have named since the start. Keys unknown to the mirror become unexplained.
+
+        If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
+
+        One page is one transaction, and compared with the mirror as it is in it; the last transaction makes the check valid.
+        After a crash the next check replaces the findings and repeats the rest.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -218,7 +229,7 @@ class DriftStore:
 
     @threaded("_thread")
     def abandon_check(self, check: int, failure: str) -> None:
-        """See `DriftKeeper.abandon_check`."""
+        """End an incomplete check. The findings of the earlier check remain."""
         ended = self._checks.pop(check)
         ended.comparison.close()
         with self._state.writing() as connection:
@@ -228,7 +239,10 @@ class DriftStore:
 
     @threaded("_thread")
     def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """See `DriftKeeper.repair`."""
+        """Make the changed and removed entries of these pipelines pending again, and return their number.
+
+        ``remove_added``: also remove keys that other programs added.
+        """
         repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
         return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
 
@@ -318,7 +332,10 @@ class DriftStore:
 
     @threaded("_thread")
     def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """See `DriftKeeper.adopt_drift`."""
+        """Accept the service's values for these pipelines' entries and for added keys, and return their number.
+
+        An accepted value remains until the entry's record is mapped again.
+        """
         adopted = self._for_named(sink, json.dumps(list(pipelines)), self._adopt_named)
         return adopted + self._for_added(sink, _adopt_added)
 

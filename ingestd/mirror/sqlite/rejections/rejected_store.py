@@ -33,7 +33,7 @@ _ENTRY = {
 
 
 class RejectedStore:
-    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file.
+    """Changes rejections. Async; a method returns when its effect is durable.
 
     ``announce`` is called with the id of a sink that has new pending entries.
     """
@@ -50,7 +50,11 @@ class RejectedStore:
 
     @threaded("_thread")
     def retry(self, selection: Selection) -> Retried:
-        """See `RejectionKeeper.retry`."""
+        """Retry the selected rejections.
+
+        Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
+        mapped it again: its partition is read from the start, and only the retried records are mapped.
+        """
         partitions: dict[int, str] = {}
         records = entries = 0
         for chosen in self._pages(selection):
@@ -80,7 +84,11 @@ class RejectedStore:
 
     @threaded("_thread")
     def drop(self, selection: Selection) -> int:
-        """See `RejectionKeeper.drop`."""
+        """Delete the selected rejections and return their number.
+
+        Their values are not delivered until the source changes or the whole partition is read again. A dropped entry that is
+        missing in the service is not drift.
+        """
         count = 0
         for chosen in self._pages(selection):
             with chosen as connection:
@@ -89,7 +97,7 @@ class RejectedStore:
 
     @threaded("_thread")
     def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """See `RejectionKeeper.bound`."""
+        """Delete rejections older than ``keep_seconds`` and the oldest beyond ``keep_rows``. Return their number."""
         now, count = self._now(), 0
         while True:
             with self._state.writing() as connection:
