@@ -442,7 +442,7 @@ class Reader:
     def _prune(self) -> None:
         """Delete rows that are no longer needed, a few at each pass with new content."""
         if isinstance(self.connector, Holds):
-            for identity, name in self._mirror.old_partitions(self.pipeline):
+            for identity, name in self._mirror.pruner.old_partitions(self.pipeline):
                 try:
                     gone = not self.connector.holds(name)
                 except SourceUnavailable:
@@ -451,8 +451,8 @@ class Reader:
                     self._report_unacknowledged(self._unacknowledged, name, error)
                     continue
                 if gone:
-                    self._mirror.note_gone(identity)
-        self._mirror.prune()
+                    self._mirror.pruner.note_gone(identity)
+        self._mirror.pruner.prune()
 
     def _list_partitions(self) -> Iterable[Partition]:
         if self._remap.is_set():

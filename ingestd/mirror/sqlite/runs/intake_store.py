@@ -89,7 +89,7 @@ class IntakeStore:
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         self._changes_untouched: dict[str, int] = {}
         """`StateFile.changes` when a pass of a pipeline was noted, and when none of its partitions was touched."""
-        self._pruner = Pruner(state, now=now)
+        self.pruner = Pruner(state, now=now)
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
                 connection.execute(SQL[statement])
@@ -503,25 +503,6 @@ class IntakeStore:
             connection.execute(SQL["wait_clear"], (partition,))
             if gone:
                 connection.execute(SQL["partition_gone"], (0, partition))
-
-    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
-
-        Each call returns the next ones; after the last ones an empty list, then the first ones again.
-        """
-        return self._pruner.old_partitions(pipeline)
-
-    def note_gone(self, partition: int) -> None:
-        """Record that the source no longer has a partition; opening it again reverts this."""
-        self._pruner.note_gone(partition)
-
-    def prune(self) -> None:
-        """Delete unreferenced rows of removed partitions and of old runs, if a pruning is due.
-
-        The partition and run of every entry, rejection and drift finding remain, also the last run of each partition and the
-        newest partitions of each pipeline.
-        """
-        self._pruner.prune()
 
     def _snapshot(self, partition: int) -> Snapshot:
         with self._state.writing() as connection:
