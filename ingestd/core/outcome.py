@@ -96,8 +96,12 @@ class OutcomeRule(msgspec.Struct, frozen=True, kw_only=True):
 _UNREACHABLE: dict[Fault, str] = {
     Fault.REFUSED: "Nothing listens at the service's address. Check that the service runs, and check service.url.",
     Fault.NO_ROUTE: "No network of this machine leads to the service. Check the network, and check service.url.",
-    Fault.NOT_PERMITTED: "This machine does not permit the connection to the service. Check its firewall and the sandbox of the unit.",
-    Fault.NO_DESCRIPTORS: "The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system.",
+    Fault.NOT_PERMITTED: (
+        "This machine does not permit the connection to the service. Check its firewall and the sandbox of the unit."
+    ),
+    Fault.NO_DESCRIPTORS: (
+        "The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system."
+    ),
     Fault.UNRESOLVED: "The service's host name cannot be resolved. Check service.url and the name server.",
     Fault.TLS: "No trusted TLS connection to the service. Check its certificate, and that service.url begins with https.",
     Fault.PROXY: (
@@ -113,13 +117,17 @@ _UNREACHABLE: dict[Fault, str] = {
         "The service took too long to respond. Whether the request took effect is unknown, and it is sent again. If "
         "this continues, check the service, or raise service.read_timeout_seconds."
     ),
-    Fault.POOL_TIMEOUT: "All connections to the service were busy for too long. If this continues, lower service.requests_at_most.",
+    Fault.POOL_TIMEOUT: (
+        "All connections to the service were busy for too long. If this continues, lower service.requests_at_most."
+    ),
     Fault.BROKEN: (
         "The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
         "sent again. If this continues, check the service and the proxies before it."
     ),
     Fault.PROTOCOL: "The response is not valid HTTP. Check service.url.",
-    Fault.UNREADABLE: "The response has status {status} but not the content of the service. Check whether a proxy responds instead.",
+    Fault.UNREADABLE: (
+        "The response has status {status} but not the content of the service. Check whether a proxy responds instead."
+    ),
     Fault.MISMATCH: (
         "The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
         "If this continues, report it to the service's operator."
