@@ -9,8 +9,8 @@ from ingestd.core.errors import SourceError
 from ingestd.core.record import Cursor
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
-from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.reports import StoredCursor
 from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.runs.cursor_store import CursorStore
 from ingestd.sdk import Backfills, Connector, Rewinds

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.process.supervision import PartFailure, Run, keep_running, leaves
 from ingestd.telemetry import Emit

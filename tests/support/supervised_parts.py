@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.telemetry import Emit
 

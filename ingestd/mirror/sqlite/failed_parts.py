@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 

@@ -14,11 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
-from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.former_values import FormerValue
-from ingestd.mirror.history import HeldDifference, History, PastRun
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
@@ -32,6 +28,7 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
+from ingestd.mirror.reports import FailedPart, FormerValue, HeldDifference, History, PastRun, StoredCursor
 from ingestd.mirror.sqlite.entries.former_values import read_former
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected

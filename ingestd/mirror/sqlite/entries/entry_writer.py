@@ -13,8 +13,8 @@ import polars as pl
 from msgspec.structs import replace
 
 from ingestd.core.deadband import is_within_band
-from ingestd.mirror.former_values import Ending
 from ingestd.mirror.port import Kind
+from ingestd.mirror.reports import Ending
 from ingestd.mirror.sqlite.entries.former_values import keep_former
 from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys

@@ -1,4 +1,4 @@
-"""Former values of entries; see `ingestd.mirror.former_values`.
+"""Former values of entries; see `ingestd.mirror.reports`.
 
 A value is stored when it ends, in the transaction of the change. So first loads and unchanged entries cost nothing.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ingestd.mirror.former_values import Ending, FormerValue
+from ingestd.mirror.reports import Ending, FormerValue
 from ingestd.mirror.sqlite.entries.target import Target
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from ingestd.core.record import Cursor
-from ingestd.mirror.cursors import StoredCursor
+from ingestd.mirror.reports import StoredCursor
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile

@@ -1,12 +1,12 @@
-"""The history of a partition; see `ingestd.mirror.history`."""
+"""The history of a partition; see `ingestd.mirror.reports`."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 
-from ingestd.mirror.history import History, PastRun
 from ingestd.mirror.port import RunSummary
+from ingestd.mirror.reports import History, PastRun
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 

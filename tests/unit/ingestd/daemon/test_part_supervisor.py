@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed, PartRecovered
 from tests.support.supervised_parts import FailedParts
