@@ -25,7 +25,7 @@ from ingestd.core.mapping.column import column_named, no_column_sentence
 from ingestd.core.mapping.program import ORDER, Program, compile_program
 from ingestd.core.mapping.specification import EntrySpec
 from ingestd.core.mapping.typed import any_fault
-from ingestd.core.record import Batch, Reject, located_reason, location_text
+from ingestd.core.record import Batch, Reject, located_reason, location_text, position_at
 
 _FACT = "file."
 _UNITS = "units."
@@ -349,9 +349,8 @@ class RowRejects(msgspec.Struct):
         """Reject the record at ``order`` of the batch because of the field ``name``, unless it is rejected already."""
         if order in self._found:
             return
-        position = self.batch.positions[order]
         self._found[order] = Reject(
-            position=position if isinstance(position, str) else int(position),
+            position=position_at(self.batch.positions, order),
             reason=reason,
             field=name,
             record=self.batch.records.row(order, named=True),

@@ -49,7 +49,7 @@ from ingestd.core.mapping.rule_group import (
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
 from ingestd.core.normal_form import nfc
-from ingestd.core.record import Batch, Position, Reject, position_text
+from ingestd.core.record import Batch, Position, Reject, position_at, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
@@ -286,7 +286,7 @@ class Mapping:
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-        found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
+        found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
         return Mapped(entries=entries[:, list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
@@ -538,11 +538,6 @@ def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, st
 
 def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
     return facts.get(name) if name.startswith(UNITS) else None
-
-
-def _position(positions: pl.Series, index: int) -> Position:
-    position = positions[index]
-    return position if isinstance(position, str) else int(position)
 
 
 @cache
