@@ -209,14 +209,8 @@ class Observer:
         parameters = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
         with self._view() as connection:
             rows = connection.execute(SQL["drift_page"], parameters).fetchall()
-        findings = tuple(
-            DriftFinding(
-                key=row[1], workspace=row[2], sink=row[3], what=row[4], pipeline=row[5] or "", wanted=row[6],
-                wanted_type=row[7], found=row[8], found_type=row[9] or "", since=row[10], answer=row[11],
-            )
-            for row in rows
-        )  # fmt: skip
-        return DriftPage(findings=findings, next=(rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
+        findings = tuple(from_row(DriftFinding, row[1:]) for row in rows)
+        return DriftPage(findings=findings, next=(rows[-1][0], findings[-1].key) if len(rows) == limit else None)
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
@@ -253,14 +247,16 @@ class Observer:
         with self._view() as connection:
             rows = connection.execute(SQL["origins"], (key,)).fetchall()
         return [
-            EntryOrigin(
-                workspace=row[0], sink=row[1], key=row[2], value=row[3], data_type=row[4], removed=bool(row[5]),
-                pending=bool(row[6]), position=row[7], pipeline=row[8] or "", partition=row[9] or "", read_at=row[10],
-                facts=json.loads(row[11] or "{}"), run=row[12], rejected=bool(row[13]), row_hash=row[14], delivered_at=row[15],
-                operation=row[16] or "", status=row[17], digest=row[18] or "", last_read=row[19],
+            from_row(
+                EntryOrigin,
+                row,
+                removed=bool(row[5]),
+                pending=bool(row[6]),
+                facts=json.loads(row[11] or "{}"),
+                rejected=bool(row[13]),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def former_values(self, key: str) -> list[FormerValue]:
         """Return the former values of this key in all sinks, the newest first."""
@@ -318,15 +314,11 @@ def _doubts(connection: sqlite3.Connection) -> dict[SinkAddress, str]:
 
 
 def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
+    rows = connection.execute(SQL["rejections_read"], (json.dumps(ids),))
     return [
-        Rejection(
-            id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],
-            position=row[6], field=row[7], key=row[8] or "", value=row[9], data_type=row[10] or "", removal=bool(row[11]),
-            reason=row[12], status=row[13], record=msgspec.json.decode(row[14]), at=row[15], last_at=row[16], times=row[17],
-            retried=row[18] is not None,
-        )
-        for row in connection.execute(SQL["rejections_read"], (json.dumps(ids),))
-    ]  # fmt: skip
+        from_row(Rejection, row, removal=bool(row[11]), record=msgspec.json.decode(row[14]), retried=bool(row[18]))
+        for row in rows
+    ]
 
 
 def _attempt(row: Sequence[Any]) -> DeliveryAttempt | None:
