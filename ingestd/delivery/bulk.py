@@ -1,4 +1,4 @@
-"""Delivery in bulk: a claim is one request; if the service rejects it, the bad entries are isolated and the others delivered.
+"""Delivery in bulk: a claim is one request. If the service rejects it, bad entries are isolated and other entries delivered.
 
 A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
 for each bad one. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is

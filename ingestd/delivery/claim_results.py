@@ -70,7 +70,7 @@ class ClaimResults:
         self._emit = emit
         self._claims: dict[int, Claim] = {}
         self.releases = 0
-        """The number of releases, after each of which entries may be pending again."""
+        """The number of releases. After each release, entries may be pending again."""
         self.on_progress = on_progress
 
     async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:

@@ -323,7 +323,7 @@ class Lane:
     async def _wait_for_next(
         self, in_flight: set[asyncio.Task[None]], *, needs_permit: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until a claim ends, or until another one can be sent; return the claims that ended."""
+        """Wait until a claim ends, or until another claim can be sent; return the claims that ended."""
         if not needs_permit and (not self._can_send() or not self._has_room(in_flight)):
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done

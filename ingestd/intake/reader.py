@@ -63,7 +63,7 @@ _NO_END = (
 )
 
 _NOTICES = 5
-"""Maximum number of different reasons that are reported in full; the others are counted."""
+"""Maximum number of different reasons that are reported in full; further ones are counted."""
 
 
 class PassReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +197,7 @@ class Reader:
 
     @property
     def _digest(self) -> str:
-        """The digest of groups, mapping, tables and contract: partitions that were read with another one are read again."""
+        """The digest of groups, mapping, tables and contract: partitions that were read with another digest are read again."""
         digest = self._mapping.digest
         if self._groups is not None:
             digest = self._groups.digest_with(digest)
@@ -320,7 +320,7 @@ class Reader:
     def _store_small(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
         """Store small partitions that were read, as many as possible in each transaction.
 
-        An unforeseen exception of one is raised after the others are stored.
+        An unforeseen exception of one partition is raised after the other partitions are stored.
         """
         failure: Exception | None = None
         self._map_together(small)
@@ -447,7 +447,7 @@ class Reader:
                     gone = not self.connector.holds(name)
                 except SourceUnavailable:
                     break  # an unavailable source does not show whether it has a partition
-                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
+                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
                     self._report_unacknowledged(self._unacknowledged, name, error)
                     continue
                 if gone:

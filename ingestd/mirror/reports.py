@@ -82,8 +82,10 @@ class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten"]
-"""Why a value ended: a source has another one, or none; an approved run has another one; the service's content was adopted; or
-a value that was found in the service was overwritten."""
+"""Why a value ended.
+
+replaced, removed: a source has another value, or none · approved: an approved run has another value · adopted: the service's
+content was adopted · overwritten: a value that was found in the service was overwritten."""
 
 FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
 """What became of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never sent.

@@ -54,7 +54,7 @@ from ingestd.core.template import COLUMN, Field, Literal, Template, parse_templa
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
-"""The members of a specification that its digest always has; another one only if it is set."""
+"""The members of a specification that its digest always has; it has other members only if they are set."""
 
 
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class Mapping:
         return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
-        """Return the `row_hashes` and the `apply` of those batches that have the same columns as others, and None for the others.
+        """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
 
         They are made at once, which takes hardly longer than for one of them. None also for batches with a missing column, and
         for a mapping that uses facts or lists.

@@ -196,7 +196,7 @@ class DeliveryStore:
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
 
-        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
+        ``lost``: the service's id of the lost sink; if the mirror remembers another sink, nothing changes. Return whether the
         sink was forgotten.
         """
         self._deferred.write_all()
