@@ -23,7 +23,7 @@ from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.ownership import unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
-from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
@@ -147,8 +147,10 @@ class DriftStore:
         self._in_windows(sink, "gone", "gone_clear")
         return replace(status, swept=swept, repaired=repaired)
 
-    def _target(self, connection: sqlite3.Connection, sink: int) -> Target:
-        return Target(connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now())
+    def _target(self, connection: sqlite3.Connection, sink: int) -> WriteTarget:
+        return WriteTarget(
+            connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
+        )
 
     @contextmanager
     def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:

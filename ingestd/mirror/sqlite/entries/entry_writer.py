@@ -30,7 +30,7 @@ from ingestd.mirror.sqlite.entries.shared_keys import (
     keys_lacking,
     names_of,
 )
-from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.sql import SQL
 
 _KNOWN = {
@@ -86,7 +86,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_entries(
-    target: Target,
+    target: WriteTarget,
     entries: pl.DataFrame,
     *,
     pipeline: str,
@@ -169,7 +169,7 @@ def write_entries(
     )
 
 
-def keep_entries(target: Target, named: pl.DataFrame) -> Written:
+def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
     """Note that rejected records name entries: those of the partition keep their values and belong to these records now.
 
     So do the names of the partition for entries of others.
@@ -241,7 +241,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     updated: int
 
 
-def remove_entries(target: Target, keys: list[str], *, any_partition: bool = False) -> Removed:
+def remove_entries(target: WriteTarget, keys: list[str], *, any_partition: bool = False) -> Removed:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other one names.
 
     ``any_partition``: also remove keys of other partitions.
@@ -271,7 +271,7 @@ def remove_entries(target: Target, keys: list[str], *, any_partition: bool = Fal
     return Removed(removed=gone.height, updated=updated)
 
 
-def pass_on(target: Target, keys: Sequence[str]) -> tuple[list[str], int]:
+def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
     """Pass entries that their partition no longer names to other partitions that do; return their keys.
 
     ``keys`` are sorted; the partition `ADOPTED`: no source explains their entries. Another partition of the same pipeline
@@ -324,7 +324,7 @@ def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable
     connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
 
 
-def _insert(target: Target, entries: pl.DataFrame) -> bool:
+def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
     """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
     connection, location = target.connection, {"sink": target.sink, "partition": target.partition}
     connection.execute("SAVEPOINT fresh")
@@ -419,7 +419,7 @@ def _owners_of(
     )
 
 
-def _share(target: Target, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
     """Store who names the keys that more than one partition names.
 
     ``same``: equal entries of other owners, which keep them if they still name them. ``changed``: entries of other owners that
@@ -443,14 +443,14 @@ def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFram
     connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
 
 
-def _set_owner(target: Target, entries: pl.DataFrame) -> None:
+def _set_owner(target: WriteTarget, entries: pl.DataFrame) -> None:
     """Make equal entries those of the partition, the run and their records."""
     columns = (entries[name] for name in ("row_hash", "position"))
     fixed = (repeat(target.partition), repeat(target.run), repeat(target.sink))
     target.connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
 
 
-def _store_changed(target: Target, changed: pl.DataFrame) -> None:
+def _store_changed(target: WriteTarget, changed: pl.DataFrame) -> None:
     """Write and queue entries that must be sent; ``changed`` are joined with `known_entries`."""
     # A pending create remains a create. The service knows every other entry that has a row in the mirror.
     is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
@@ -463,7 +463,7 @@ def _store_changed(target: Target, changed: pl.DataFrame) -> None:
             _store(target, part, kind)
 
 
-def _store(target: Target, entries: pl.DataFrame, kind: Kind) -> None:
+def _store(target: WriteTarget, entries: pl.DataFrame, kind: Kind) -> None:
     """Write rows and queue them; remove pending ones from their older segments."""
     connection, sink, partition = target.connection, target.sink, target.partition
     lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()
@@ -481,7 +481,7 @@ def _store(target: Target, entries: pl.DataFrame, kind: Kind) -> None:
     leave(connection, lost)
 
 
-def _resolve(target: Target, changed: pl.DataFrame) -> None:
+def _resolve(target: WriteTarget, changed: pl.DataFrame) -> None:
     """Delete the rejections of changed entries: the service has not seen their new values yet. Key conflicts remain."""
     if changed.height and target.connection.execute(SQL["rejected_any_entry"], (target.sink,)).fetchone():
         row = {"sink": target.sink, "partition": target.partition, "keys": json.dumps(changed["key"].to_list())}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ingestd.mirror.reports import Ending, FormerValue
-from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -23,7 +23,7 @@ AT_MOST = 1_000_000
 """Former values of all entries. The oldest ones are deleted, also those of removed entries."""
 
 
-def keep_former(target: Target, keys: Sequence[str], ending: Ending) -> None:
+def keep_former(target: WriteTarget, keys: Sequence[str], ending: Ending) -> None:
     """Store the present values of ``keys`` (unique, sorted) before they change. Keys without an entry are ignored."""
     if not keys:
         return

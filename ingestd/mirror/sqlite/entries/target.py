@@ -9,7 +9,7 @@ import msgspec
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class WriteTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a partition that writes to a sink, in an open transaction.
 
     ``claimed``: the segments in open claims. ``at``: now, in seconds since the epoch.

@@ -31,7 +31,7 @@ from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_con
 from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
-from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejections.rejected_rows import (
     drop_read_again,
@@ -136,7 +136,7 @@ class IntakeStore:
         # Another pipeline names these keys, too: they become its entries, without a reading of its source.
         sinks: set[int] = set()
         for sink, keys in freed_keys(connection):
-            target = Target(
+            target = WriteTarget(
                 connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
             )
             for page in pages(keys, PAGE):

@@ -15,7 +15,7 @@ from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.entries.segments import json_rows
-from ingestd.mirror.sqlite.entries.target import Target
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.rejections.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -71,9 +71,9 @@ class RunWriter:
         self._claimed = claimed_segments
         self._announce = announce
 
-    def target(self, connection: sqlite3.Connection, run: RunState) -> Target:
+    def target(self, connection: sqlite3.Connection, run: RunState) -> WriteTarget:
         """Return what a transaction writes entries of a run for."""
-        return Target(
+        return WriteTarget(
             connection=connection, sink=run.sink, partition=run.partition, run=run.id, claimed=self._claimed, at=self._now()
         )  # fmt: skip
 
