@@ -22,7 +22,7 @@ def connector_names() -> Sequence[str]:
 def connector_class(name: str) -> type[Connector]:
     """Return the connector called ``name``.
 
-    No other connector is imported, so a broken connector does not affect the others.
+    No other connector is imported, so a broken connector affects no other connector.
 
     Raises:
         ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.

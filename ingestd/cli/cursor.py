@@ -16,7 +16,7 @@ from ingestd.core.phrases import counted, nearest
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
 from ingestd.daemon.status import observe
-from ingestd.mirror.cursors import StoredCursor
+from ingestd.mirror.reports import StoredCursor
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, terminal_line
 from ingestd.telemetry import log_event

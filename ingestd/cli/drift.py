@@ -21,7 +21,8 @@ from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
-from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
+from ingestd.mirror.drift import START, DriftFinding, Unexplained
+from ingestd.mirror.sqlite import Observer
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, safe_line, terminal_line
 from ingestd.settings.drift import Mode
@@ -86,7 +87,7 @@ def _exit_code(checked: Sequence[DriftCheckResult], *, found: bool) -> ExitCode:
     return ExitCode.DRIFT if found or any(one.lost for one in checked) else ExitCode.DONE
 
 
-def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFinding]:
+def _findings(mirror: Observer, names: Sequence[str]) -> Iterator[DriftFinding]:
     after: tuple[int, str] | None = START
     while after is not None:
         page = mirror.drift(names, after=after, limit=_PAGE)
@@ -94,7 +95,7 @@ def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFindin
         after = page.next
 
 
-def _unexplained_lines(mirror: DriftReader, names: Sequence[str], *, as_json: bool, every: bool) -> Iterator[str]:
+def _unexplained_lines(mirror: Observer, names: Sequence[str], *, as_json: bool, every: bool) -> Iterator[str]:
     """Yield a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
     shown: Counter[str] = Counter()
     after: tuple[int, str] | None = START

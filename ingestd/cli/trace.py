@@ -15,8 +15,8 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.location import format_location
 from ingestd.daemon.source_record import SourceRecord
 from ingestd.daemon.trace import TracedEntry, trace_entry
-from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
+from ingestd.mirror.reports import FormerValue
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line, terminal_line
 

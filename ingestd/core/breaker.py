@@ -49,7 +49,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, probing=True)
 
     def without_probe(self) -> Breaker:
-        """Return the state after a probe that sent no request; another one is allowed."""
+        """Return the state after a probe that sent no request; a further probe is allowed."""
         return replace(self, probing=False)
 
     def with_probe_due(self, now: float) -> Breaker:

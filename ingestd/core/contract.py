@@ -6,7 +6,6 @@ Types describe the text of a value: ``integer`` and ``decimal`` (without leading
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -18,7 +17,7 @@ import polars as pl
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.phrases import shortened
-from ingestd.core.record import Batch, Reject, location_text
+from ingestd.core.record import Batch, location_text, reject_rows
 
 ColumnType: TypeAlias = Literal["integer", "decimal", "date", "text"]
 Reaction: TypeAlias = Literal["accept", "hold", "reject"]
@@ -88,24 +87,7 @@ class ContractCheck(msgspec.Struct):
             elif column.filled and not batch.header:
                 empty = pl.repeat(value=True, n=batch.records.height, dtype=pl.Boolean, eager=True)
                 self._note(batch, empty, name, _FILLED, bad)
-        if not bad:
-            return batch
-        rejects = tuple(
-            Reject(
-                position=position if isinstance(position := batch.positions[order], str) else int(position),
-                reason=reason,
-                field=name,
-                record=batch.records.row(order, named=True),
-            )
-            for order, (name, reason) in sorted(bad.items())
-        )
-        keep = ~pl.int_range(batch.records.height, eager=True).is_in(list(bad))
-        return dataclasses.replace(
-            batch,
-            records=batch.records.filter(keep),
-            positions=batch.positions.filter(keep),
-            rejects=(*batch.rejects, *rejects),
-        )
+        return reject_rows(batch, bad) if bad else batch
 
     def _check_names(self, batch: Batch) -> None:
         columns = batch.records.columns

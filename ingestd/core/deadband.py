@@ -7,7 +7,7 @@ from fractions import Fraction
 from ingestd.core.mapping.number import decimal_of
 
 _EXPONENT_AT_MOST = 400
-"""A number with more digits before or behind the point is outside of every dead-band."""
+"""A number with more digits before or after the point is outside of every dead-band."""
 
 
 def band_of(text: str) -> tuple[Fraction, bool] | None:

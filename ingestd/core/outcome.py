@@ -93,87 +93,49 @@ class OutcomeRule(msgspec.Struct, frozen=True, kw_only=True):
     denied: Denied = ""
 
 
+_UNREACHABLE: dict[Fault, str] = {
+    Fault.REFUSED: "Nothing listens at the service's address. Check that the service runs, and check service.url.",
+    Fault.NO_ROUTE: "No network of this machine leads to the service. Check the network, and check service.url.",
+    Fault.NOT_PERMITTED: (
+        "This machine does not permit the connection to the service. Check its firewall and the sandbox of the unit."
+    ),
+    Fault.NO_DESCRIPTORS: (
+        "The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system."
+    ),
+    Fault.UNRESOLVED: "The service's host name cannot be resolved. Check service.url and the name server.",
+    Fault.TLS: "No trusted TLS connection to the service. Check its certificate, and that service.url begins with https.",
+    Fault.PROXY: (
+        "The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
+        "proxy may connect to service.url."
+    ),
+    Fault.CONNECT_TIMEOUT: "The service took too long to accept the connection. Check the network and the firewalls.",
+    Fault.WRITE_TIMEOUT: (
+        "The service took too long to read the request. Whether it took effect is unknown, and it is sent again. If "
+        "this continues, check the service, or raise service.write_timeout_seconds."
+    ),
+    Fault.READ_TIMEOUT: (
+        "The service took too long to respond. Whether the request took effect is unknown, and it is sent again. If "
+        "this continues, check the service, or raise service.read_timeout_seconds."
+    ),
+    Fault.POOL_TIMEOUT: (
+        "All connections to the service were busy for too long. If this continues, lower service.requests_at_most."
+    ),
+    Fault.BROKEN: (
+        "The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
+        "sent again. If this continues, check the service and the proxies before it."
+    ),
+    Fault.PROTOCOL: "The response is not valid HTTP. Check service.url.",
+    Fault.UNREADABLE: (
+        "The response has status {status} but not the content of the service. Check whether a proxy responds instead."
+    ),
+    Fault.MISMATCH: (
+        "The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
+        "If this continues, report it to the service's operator."
+    ),
+}
+
 FAULTS: dict[Fault, OutcomeRule] = {
-    Fault.REFUSED: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="Nothing listens at the service's address. Check that the service runs, and check service.url.",
-    ),
-    Fault.NO_ROUTE: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="No network of this machine leads to the service. Check the network, and check service.url.",
-    ),
-    Fault.NOT_PERMITTED: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="This machine does not permit the connection to the service. Check its firewall and the sandbox of the unit.",
-    ),
-    Fault.NO_DESCRIPTORS: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system.",
-    ),
-    Fault.UNRESOLVED: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The service's host name cannot be resolved. Check service.url and the name server.",
-    ),
-    Fault.TLS: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="No trusted TLS connection to the service. Check its certificate, and that service.url begins with https.",
-    ),
-    Fault.PROXY: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
-        "proxy may connect to service.url.",
-    ),
-    Fault.CONNECT_TIMEOUT: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The service took too long to accept the connection. Check the network and the firewalls.",
-    ),
-    Fault.WRITE_TIMEOUT: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The service took too long to read the request. Whether it took effect is unknown, and it is sent again. If "
-        "this continues, check the service, or raise service.write_timeout_seconds.",
-    ),
-    Fault.READ_TIMEOUT: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The service took too long to respond. Whether the request took effect is unknown, and it is sent again. If "
-        "this continues, check the service, or raise service.read_timeout_seconds.",
-    ),
-    Fault.POOL_TIMEOUT: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="All connections to the service were busy for too long. If this continues, lower service.requests_at_most.",
-    ),
-    Fault.BROKEN: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
-        "sent again. If this continues, check the service and the proxies before it.",
-    ),
-    Fault.PROTOCOL: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The response is not valid HTTP. Check service.url.",
-    ),
-    Fault.UNREADABLE: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The response has status {status} but not the content of the service. Check whether a proxy responds instead.",
-    ),
-    Fault.MISMATCH: OutcomeRule(
-        word="unreachable",
-        remedy="retry",
-        sentence="The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
-        "If this continues, report it to the service's operator.",
-    ),
+    **{fault: OutcomeRule(word="unreachable", remedy="retry", sentence=text) for fault, text in _UNREACHABLE.items()},
     Fault.KEY_CHANGED: OutcomeRule(
         word="rejected",
         remedy="reject",

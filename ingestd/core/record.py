@@ -160,6 +160,32 @@ class Batch:
         return self.records.height + len(self.rejects) + known
 
 
+def position_at(positions: pl.Series, row: int) -> Position:
+    """Return one of the positions of a batch."""
+    position = positions[row]
+    return position if isinstance(position, str) else int(position)
+
+
+def reject_rows(batch: Batch, bad: Mapping[int, tuple[str, str]]) -> Batch:
+    """Return the batch without some records, which are among its rejects. ``bad``: the field and the reason, by row."""
+    rejects = tuple(
+        Reject(
+            position=position_at(batch.positions, row),
+            reason=reason,
+            field=field,
+            record=batch.records.row(row, named=True),
+        )
+        for row, (field, reason) in sorted(bad.items())
+    )
+    keep = ~pl.int_range(batch.records.height, eager=True).is_in(list(bad))
+    return dataclasses.replace(
+        batch,
+        records=batch.records.filter(keep),
+        positions=batch.positions.filter(keep),
+        rejects=(*batch.rejects, *rejects),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A stored reject of a partition.

@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-import polars as pl
-
 from ingestd.core.errors import SourceBroken
-from ingestd.core.record import Batch, Reject, UnreadableColumn
+from ingestd.core.record import Batch, reject_rows
 
 
 class UsesColumns(Protocol):
@@ -32,30 +30,12 @@ def reject_unreadable(batch: Batch, user: UsesColumns | None) -> Batch:
     columns = dict.fromkeys((*batch.records.columns, *(one.name for one in batch.unreadable)))
     used = columns if user is None else user.fields_among(tuple(columns))
     relevant = [one for one in batch.unreadable if one.name in used]
-    bad: dict[int, UnreadableColumn] = {}
+    bad: dict[int, tuple[str, str]] = {}
     for one in relevant:
         if one.rows is None:
             raise SourceBroken(
                 f"Column '{one.name}' can't be read: {one.reason}. Correct the file, or map other columns only."
             )
         for row in one.rows:
-            bad.setdefault(row, one)
-    if not bad:
-        return dataclasses.replace(batch, unreadable=())
-    rejects = tuple(
-        Reject(
-            position=position if isinstance(position := batch.positions[row], str) else int(position),
-            reason=f"The value of column '{one.name}' can't be read: {one.reason}.",
-            field=one.name,
-            record=batch.records.row(row, named=True),
-        )
-        for row, one in sorted(bad.items())
-    )
-    keep = ~pl.int_range(batch.records.height, eager=True).is_in(list(bad))
-    return dataclasses.replace(
-        batch,
-        records=batch.records.filter(keep),
-        positions=batch.positions.filter(keep),
-        rejects=(*batch.rejects, *rejects),
-        unreadable=(),
-    )
+            bad.setdefault(row, (one.name, f"The value of column '{one.name}' can't be read: {one.reason}."))
+    return dataclasses.replace(reject_rows(batch, bad) if bad else batch, unreadable=())

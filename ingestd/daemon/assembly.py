@@ -42,7 +42,6 @@ from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
-from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.redaction import mask_secrets
@@ -310,7 +309,7 @@ class _Factory:
 
     def __init__(
         self,
-        mirror: Intake,
+        mirror: IntakeStore,
         *,
         emit: Emit,
         on_pass: Callable[[PassReport], None],
@@ -380,7 +379,7 @@ def make_reader(
     *,
     connector: Connector,
     mapping: Mapping,
-    mirror: Intake,
+    mirror: IntakeStore,
     emit: Emit,
     folder: Path,
     on_pass: Callable[[PassReport], None] = lambda _: None,

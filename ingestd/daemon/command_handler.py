@@ -26,8 +26,10 @@ from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
-from ingestd.mirror.port import HeldRun, Intake
-from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
+from ingestd.mirror.port import HeldRun
+from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
@@ -48,8 +50,8 @@ class CommandHandler:
         self,
         *,
         pipelines: Callable[[], Sequence[PipelineSettings]],
-        rejected: RejectionKeeper,
-        runs: Intake,
+        rejected: RejectedStore,
+        runs: IntakeStore,
         held_runs: Callable[[], list[HeldRun]],
         checker: DriftChecker,
         request_reading: Callable[[str], None],

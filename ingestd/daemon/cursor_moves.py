@@ -9,8 +9,10 @@ from ingestd.core.errors import SourceError
 from ingestd.core.record import Cursor
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
-from ingestd.mirror.cursors import CursorKeeper, CursorReader, StoredCursor
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.reports import StoredCursor
+from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.runs.cursor_store import CursorStore
 from ingestd.sdk import Backfills, Connector, Rewinds
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import CursorMoved
@@ -27,8 +29,8 @@ class CursorMover:
     def __init__(
         self,
         *,
-        keeper: CursorKeeper,
-        reader: CursorReader,
+        keeper: CursorStore,
+        reader: Observer,
         connectors: Mapping[str, Connector],
         between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]],
         read_again: Callable[[str], None],

@@ -10,7 +10,8 @@ from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake import PassReport
-from ingestd.mirror.port import Observable, SinkOwnership
+from ingestd.mirror.port import SinkOwnership
+from ingestd.mirror.sqlite import Observer
 from ingestd.settings.drift import RemoveUnexplained
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Event
@@ -38,7 +39,7 @@ class OwnershipKeeper:
         self,
         *,
         pipelines: Sequence[PipelineSettings],
-        status: Observable,
+        status: Observer,
         check: Callable[..., Awaitable[DriftCheckResult]],
         now: Now,
         random: Random,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.mirror.failed_parts import FailedPart, FailedPartKeeper
+from ingestd.mirror.reports import FailedPart
+from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.process.supervision import PartFailure, Run, keep_running, leaves
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import PartFailed, PartRecovered
@@ -23,7 +24,7 @@ class PartSupervisor:
     Only an unusable state file ends the process: every `MirrorError` except `MirrorFull` is raised.
     """
 
-    def __init__(self, store: FailedPartKeeper, *, emit: Emit, now: Now, random: Random) -> None:
+    def __init__(self, store: FailedPartStore, *, emit: Emit, now: Now, random: Random) -> None:
         self._store = store
         self._emit = emit
         self._now = now

@@ -15,10 +15,11 @@ from typing import Any, Literal, TypeAlias
 
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.location import format_location
-from ingestd.mirror.rejections import Rejection, RejectionReader, Selection
+from ingestd.mirror.rejections import Rejection, Selection
+from ingestd.mirror.sqlite import Observer
 
 ExportFormat: TypeAlias = Literal["csv", "ndjson"]
-OpenReader: TypeAlias = Callable[[], AbstractContextManager[RejectionReader]]
+OpenReader: TypeAlias = Callable[[], AbstractContextManager[Observer]]
 
 NOTES = ("_reason", "_field", "_file", "_row", "_number")
 _PAGE = 1_000
@@ -34,7 +35,7 @@ class ColumnAdded(IngestdError):
     """A record was rejected again during the export, with a column that the written header does not have."""
 
 
-def iter_rejections(reader: RejectionReader, selection: Selection) -> Iterator[Rejection]:
+def iter_rejections(reader: Observer, selection: Selection) -> Iterator[Rejection]:
     """Yield the selected rejections that exist now, oldest first. Memory is bounded by a page of them."""
     for page in _rejection_pages(lambda: nullcontext(reader), selection, newest=reader.newest()):
         yield from page

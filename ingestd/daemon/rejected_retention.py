@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestd.mirror.rejections import RejectionKeeper
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.model import RejectedSettings
 from ingestd.telemetry import Emit, Event
@@ -18,7 +18,7 @@ _AGE_CHECK_SECONDS = 3_600.0
 class RejectedRetention:
     """Deletes rejections beyond the configured limits."""
 
-    def __init__(self, settings: RejectedSettings, *, rejected: RejectionKeeper, emit: Emit) -> None:
+    def __init__(self, settings: RejectedSettings, *, rejected: RejectedStore, emit: Emit) -> None:
         self._settings = settings
         self._rejected = rejected
         self._emit = emit

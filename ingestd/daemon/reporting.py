@@ -8,8 +8,8 @@ from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.record import NOTICE
 from ingestd.daemon.control.requests import Explained, Reloaded
-from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun, RunSummary
+from ingestd.mirror.reports import History
 from ingestd.telemetry.catalogue.intake import PartitionRead
 
 

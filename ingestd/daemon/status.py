@@ -16,9 +16,9 @@ from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
 from ingestd.daemon.work_counter import WorkCounts
 from ingestd.intake.notice import OperatorNotice, SourceHealth
-from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
 

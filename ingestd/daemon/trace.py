@@ -8,8 +8,8 @@ from ingestd.core.normal_form import nfc
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.source_record import SourceRecord, read_source_record
 from ingestd.daemon.status import observe
-from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
+from ingestd.mirror.reports import FormerValue
 
 
 class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):

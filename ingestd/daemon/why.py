@@ -16,8 +16,8 @@ from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.reporting import held_line, partition_sentence
 from ingestd.daemon.status import observe
-from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.reports import History
 from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
 from ingestd.settings.model import PipelineSettings

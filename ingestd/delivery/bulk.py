@@ -1,4 +1,4 @@
-"""Delivery in bulk: a claim is one request; if the service rejects it, the bad entries are isolated and the others delivered.
+"""Delivery in bulk: a claim is one request. If the service rejects it, bad entries are isolated and other entries delivered.
 
 A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
 for each bad one. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from ingestd.client.records import BulkItemResult, BulkResult
 from ingestd.client.response import ServiceResponse
-from ingestd.client.service import ServiceClient
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
-from ingestd.delivery.claim_results import ClaimResults, rejection_of, without_item_paths
-from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.claim_results import rejection_of, without_item_paths
 from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
-from ingestd.delivery.limiter import Limiter, Permit
-from ingestd.delivery.read_back import ReadBack
+from ingestd.delivery.lane_parts import LaneParts
+from ingestd.delivery.limiter import Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
@@ -34,22 +32,14 @@ class BulkSender:
 
     def __init__(
         self,
-        *,
-        client: ServiceClient,
+        lane: LaneParts,
         sink: ResolvedSink,
-        results: ClaimResults,
-        keys: IdempotencyKeys,
-        limiter: Limiter,
-        read_back: ReadBack,
+        *,
         on_too_large: Callable[[int], None],
         on_blocked: Callable[[Blocker], None],
     ) -> None:
-        self._client = client
+        self._lane = lane
         self._sink = sink
-        self._results = results
-        self._keys = keys
-        self._limiter = limiter
-        self._read_back = read_back
         self._on_too_large = on_too_large
         self._on_blocked = on_blocked
 
@@ -58,10 +48,10 @@ class BulkSender:
         try:
             body = claim_body(claim)
             response = await self._request(body, claim.items, [part.segment for part in claim.parts])
-            if response.ok and not self._read_back.is_needed(min(part.oldest for part in claim.parts), response):
+            if response.ok and not self._lane.read_back.is_needed(min(part.oldest for part in claim.parts), response):
                 # The next step waits for the mirror, not for the service: another request may be sent meanwhile.
                 permit.release()
-                await self._results.acknowledge_all(claim, response)
+                await self._lane.results.acknowledge_all(claim, response)
                 return
             items = split_items(claim)
             if response.ok:
@@ -70,9 +60,9 @@ class BulkSender:
                 blocker = await self._handle_rejection(claim, items, response, len(body), partial=True)
             if blocker is not None:
                 self._on_blocked(blocker)
-            await self._results.release(claim, response if blocker else None)
+            await self._lane.results.release(claim, response if blocker else None)
         except asyncio.CancelledError:
-            await self._results.release(claim)
+            await self._lane.results.release(claim)
             raise
         finally:
             permit.release()
@@ -81,18 +71,18 @@ class BulkSender:
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
     ) -> ServiceResponse[BulkResult]:
         sink = self._sink
-        response = await self._client.mass_update(
+        response = await self._lane.client.mass_update(
             sink.workspace,
             sink.sink,
             body=body,
             items=items,
-            idempotency_key=self._keys.for_entries(f"{sink}?partial={partial}", segments, body),
+            idempotency_key=self._lane.keys.for_entries(f"{sink}?partial={partial}", segments, body),
             partial=partial,
         )
-        self._read_back.note_response(response, segments)
-        self._limiter.record_response(response, size=items)
+        self._lane.read_back.note_response(response, segments)
+        self._lane.limiter.record_response(response, size=items)
         if not response.ok and response.status is not None:
-            self._keys.record_refusal()
+            self._lane.keys.record_refusal()
         return response
 
     async def _handle_rejection(
@@ -120,7 +110,7 @@ class BulkSender:
         """Return whether the service still takes bulk; another service may have replaced it."""
         if response.bulk is not None:
             return True
-        listed = await self._client.list_sinks(self._sink.workspace)
+        listed = await self._lane.client.list_sinks(self._sink.workspace)
         return not listed.ok or listed.bulk is not None
 
     async def _isolate_bad_items(
@@ -159,9 +149,9 @@ class BulkSender:
         rejected: Sequence[RejectedEntry] = (),
     ) -> Blocker | None:
         """Acknowledge items that the service has stored, unless it shows other values; return why it does."""
-        blocker = await self._read_back.check(self._sink, items, response)
+        blocker = await self._lane.read_back.check(self._sink, items, response)
         delivered = [] if blocker is not None else [item.key for item in items]
-        await self._results.acknowledge_some(claim, delivered=delivered, rejected=rejected, response=response)
+        await self._lane.results.acknowledge_some(claim, delivered=delivered, rejected=rejected, response=response)
         return blocker
 
     async def _apply_results(
@@ -191,7 +181,7 @@ class BulkSender:
 
     async def _reject(self, claim: Claim, item: Item, response: ServiceResponse[BulkResult]) -> None:
         rejected = rejection_of(item.key, response)
-        await self._results.acknowledge_some(claim, delivered=(), rejected=(rejected,), response=response)
+        await self._lane.results.acknowledge_some(claim, delivered=(), rejected=(rejected,), response=response)
 
 
 def _segments(items: Sequence[Item]) -> list[int]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, RejectedEntry
+from ingestd.mirror.port import Claim, DeliveryAttempt, RejectedEntry
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
@@ -57,7 +58,7 @@ class ClaimResults:
     def __init__(
         self,
         *,
-        mirror: Deliverable,
+        mirror: DeliveryStore,
         sink: int,
         address: SinkAddress,
         emit: Emit,
@@ -69,7 +70,7 @@ class ClaimResults:
         self._emit = emit
         self._claims: dict[int, Claim] = {}
         self.releases = 0
-        """The number of releases, after each of which entries may be pending again."""
+        """The number of releases. After each release, entries may be pending again."""
         self.on_progress = on_progress
 
     async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:

@@ -14,7 +14,7 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.lane import Lane
 from ingestd.delivery.limiter import Limiter
 from ingestd.delivery.report import LaneReport
-from ingestd.mirror.port import Deliverable
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import KeepRunning
 from ingestd.telemetry.event import Emit
@@ -31,7 +31,7 @@ class Dispatcher:
     def __init__(
         self,
         *,
-        mirror: Deliverable,
+        mirror: DeliveryStore,
         client: ServiceClient,
         emit: Emit,
         now: Now,

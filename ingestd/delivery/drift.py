@@ -14,8 +14,10 @@ from ingestd.core.address import SinkAddress
 from ingestd.delivery.delivery_limits import MissingSink
 from ingestd.delivery.lost_sink import is_lost, stopped_by
 from ingestd.delivery.sink_rows import SignedRow, signed_row_of
-from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
-from ingestd.mirror.port import Deliverable, LaneState
+from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
+from ingestd.mirror.port import LaneState
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.settings.drift import Mode
 from ingestd.telemetry.catalogue.delivery import SinkLost
 from ingestd.telemetry.catalogue.drift import (
@@ -58,8 +60,8 @@ class DriftChecker:
     def __init__(
         self,
         *,
-        mirror: Deliverable,
-        drift: DriftKeeper,
+        mirror: DeliveryStore,
+        drift: DriftStore,
         client: ServiceClient,
         emit: Emit,
         missing_sink: MissingSink = "create",
@@ -100,7 +102,7 @@ class DriftChecker:
         """Read a sink, compare it with the mirror, and handle the differences of ``pipelines`` by ``mode``.
 
         ``remove_added``: a repair also removes entries that other programs have added. ``unexplained`` and ``doubt``: see
-        `DriftKeeper.end_check`. The memory used does not depend on the size of the sink.
+        `DriftStore.end_check`. The memory used does not depend on the size of the sink.
         """
         async with self._locks[address]:
             lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)

@@ -19,13 +19,15 @@ from ingestd.delivery.bulk import BulkSender
 from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleSender
 from ingestd.delivery.sink_resolver import SinkResolver
-from ingestd.mirror.port import Claim, Deliverable, LaneBlocker, LaneState
+from ingestd.mirror.port import Claim, LaneBlocker, LaneState
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import leaves, one_line
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
@@ -43,7 +45,7 @@ class Lane:
         self,
         state: LaneState,
         *,
-        mirror: Deliverable,
+        mirror: DeliveryStore,
         client: ServiceClient,
         emit: Emit,
         now: Now,
@@ -59,7 +61,6 @@ class Lane:
         self.id = state.id
         self._address = state.address
         self._mirror = mirror
-        self._client = client
         self._emit = emit
         self._now = now
         self._random = random
@@ -67,22 +68,23 @@ class Lane:
         self._limiter = limiter
         self._on_acknowledged = on_acknowledged
         self._on_report = on_report
-        self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
-        self._read_back = ReadBack(state, client=client, keys=self._keys, unknown=unknown)
+        keys = IdempotencyKeys(f"{nonce}/{state.id}")
+        self._read_back = ReadBack(state, client=client, keys=keys, unknown=unknown)
         self._results = ClaimResults(
             mirror=mirror, sink=state.id, address=state.address, emit=emit, on_progress=self._on_progress
         )
-        self._resolver = SinkResolver(
+        self._parts = LaneParts(
+            address=state.address,
             mirror=mirror,
             client=client,
-            address=state.address,
             emit=emit,
-            results=self._results,
-            keys=self._keys,
             limiter=limiter,
             limits=limits,
+            keys=keys,
+            results=self._results,
             read_back=self._read_back,
         )
+        self._resolver = SinkResolver(self._parts)
         self._sender: BulkSender | SingleSender | None = None
         self._sink: ResolvedSink | None = None
         self._blocker: Blocker | None = None
@@ -206,27 +208,9 @@ class Lane:
     def _use_sink(self, sink: ResolvedSink) -> None:
         self._sink = sink
         if sink.bulk is None:
-            self._sender = SingleSender(
-                client=self._client,
-                sink=sink,
-                results=self._results,
-                keys=self._keys,
-                limiter=self._limiter,
-                limits=self._limits,
-                read_back=self._read_back,
-                on_blocked=self._on_blocked,
-            )
+            self._sender = SingleSender(self._parts, sink, on_blocked=self._on_blocked)
         else:
-            self._sender = BulkSender(
-                client=self._client,
-                sink=sink,
-                results=self._results,
-                keys=self._keys,
-                limiter=self._limiter,
-                read_back=self._read_back,
-                on_too_large=self._on_too_large,
-                on_blocked=self._on_blocked,
-            )
+            self._sender = BulkSender(self._parts, sink, on_too_large=self._on_too_large, on_blocked=self._on_blocked)
 
     def _on_blocked(self, blocker: Blocker) -> None:
         """Start nothing more. The first blocker counts; later ones have the same cause."""
@@ -339,7 +323,7 @@ class Lane:
     async def _wait_for_next(
         self, in_flight: set[asyncio.Task[None]], *, needs_permit: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until a claim ends, or until another one can be sent; return the claims that ended."""
+        """Wait until a claim ends, or until another claim can be sent; return the claims that ended."""
         if not needs_permit and (not self._can_send() or not self._has_room(in_flight)):
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done

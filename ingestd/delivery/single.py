@@ -11,16 +11,14 @@ from typing import Any
 from ingestd.client.records import EntrySummary
 from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
-from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
-from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, split_items
-from ingestd.delivery.limiter import Limiter, Permit
-from ingestd.delivery.read_back import ReadBack
+from ingestd.delivery.lane_parts import LaneParts
+from ingestd.delivery.limiter import Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
@@ -95,27 +93,11 @@ class SingleSender:
     once.
     """
 
-    def __init__(
-        self,
-        *,
-        client: ServiceClient,
-        sink: ResolvedSink,
-        results: ClaimResults,
-        keys: IdempotencyKeys,
-        limiter: Limiter,
-        limits: DeliveryLimits,
-        read_back: ReadBack,
-        on_blocked: Callable[[Blocker], None],
-    ) -> None:
-        self._client = client
+    def __init__(self, lane: LaneParts, sink: ResolvedSink, *, on_blocked: Callable[[Blocker], None]) -> None:
+        self._lane = lane
         self._sink = sink
-        self._read_back = read_back
         self._sink_ids = (sink.workspace, sink.sink)
         self._create_path, self._update_path = f"{sink}/", f"{sink}/mass"
-        self._results = results
-        self._keys = keys
-        self._limiter = limiter
-        self._limits = limits
         self._on_blocked = on_blocked
         self._closing = asyncio.Event()
         self.is_bulk_announced = False
@@ -128,7 +110,7 @@ class SingleSender:
     async def send(self, claim: Claim) -> None:
         """Deliver a claim and acknowledge or release it."""
         waiting = deque(split_items(claim))
-        progress = _ClaimProgress(claim, self._results, self._limits)
+        progress = _ClaimProgress(claim, self._lane.results, self._lane.limits)
         blocked = asyncio.Event()
 
         def has_more() -> bool:
@@ -138,7 +120,7 @@ class SingleSender:
             while permit is not None and has_more():
                 item = waiting.popleft()
                 # If another permit is available, another worker starts.
-                if has_more() and (another := self._limiter.try_acquire()) is not None:
+                if has_more() and (another := self._lane.limiter.try_acquire()) is not None:
                     start(workers, another)
                 try:
                     result, response = await self._deliver(item)
@@ -147,11 +129,11 @@ class SingleSender:
                 if isinstance(result, Blocker):
                     blocked.set()
                     self._on_blocked(result)
-                    await self._results.record_attempt(response, 1)
+                    await self._lane.results.record_attempt(response, 1)
                     return
                 progress.add(result, response)
                 # The worker continues without waiting, unless another caller waits for a permit.
-                permit = self._limiter.try_acquire() if has_more() else None
+                permit = self._lane.limiter.try_acquire() if has_more() else None
             if permit is not None:
                 permit.release()
 
@@ -170,9 +152,9 @@ class SingleSender:
         """Return a permit for one more request; None if the lane is blocked or closing."""
         if blocked.is_set() or self._closing.is_set():
             return None
-        if (permit := self._limiter.try_acquire()) is not None:
+        if (permit := self._lane.limiter.try_acquire()) is not None:
             return permit
-        acquiring = asyncio.create_task(self._limiter.acquire())
+        acquiring = asyncio.create_task(self._lane.limiter.acquire())
         ends = [asyncio.create_task(event.wait()) for event in (blocked, self._closing)]
         try:
             await asyncio.wait({acquiring, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -188,12 +170,12 @@ class SingleSender:
     async def _deliver(self, item: Item) -> tuple[str | RejectedEntry | Blocker, ServiceResponse[Any]]:
         """Take the steps of an entry until it is delivered, rejected, or has to stay pending."""
         is_null = item.value is None
-        update_with = self._limits.update_with
+        update_with = self._lane.limits.update_with
         step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)
         last: ServiceResponse[Any] | None = None
         for _ in range(MAX_STEPS):
             if last is not None:
-                self._limiter.record_request()
+                self._lane.limiter.record_request()
             try:
                 response = await self._send_step(step, item)
             except Unaddressable as error:
@@ -206,7 +188,7 @@ class SingleSender:
                 following = "patch_entry"
             match following:
                 case "done":
-                    return await self._read_back.check(self._sink, (item,), response) or item.key, response
+                    return await self._lane.read_back.check(self._sink, (item,), response) or item.key, response
                 case "reject":
                     return rejection_of(item.key, response), response
                 case "stop":
@@ -223,19 +205,19 @@ class SingleSender:
         return Blocker(reaction="retry", sentence=sentence), last
 
     def _record_response(self, response: ServiceResponse[Any], item: Item) -> None:
-        self._read_back.note_response(response, (item.segment,))
-        self._limiter.record_response(response, size=1)
+        self._lane.read_back.note_response(response, (item.segment,))
+        self._lane.limiter.record_response(response, size=1)
         self.is_bulk_announced = self.is_bulk_announced or response.bulk is not None
         if not response.ok and response.status is not None:
-            self._keys.record_refusal()
+            self._lane.keys.record_refusal()
 
     async def _send_step(self, step: Step, item: Item) -> ServiceResponse[Any]:
-        client, sink = self._client, self._sink_ids
+        client, sink = self._lane.client, self._sink_ids
         if step == "create_entry":
-            token = self._keys.for_entries(self._create_path, (item.segment,), item.raw)
+            token = self._lane.keys.for_entries(self._create_path, (item.segment,), item.raw)
             return await client.create_entry(*sink, key=item.key, body=item.raw, idempotency_key=token)
         if step == "mass_update_entry" and item.value is not None:
-            token = self._keys.for_entries(self._update_path, (item.segment,), item.raw)
+            token = self._lane.keys.for_entries(self._update_path, (item.segment,), item.raw)
             return await client.mass_update_entry(*sink, key=item.key, value=item.value, idempotency_key=token)
         if step == "delete_entry":
             return await client.delete_entry(*sink, key=item.key)

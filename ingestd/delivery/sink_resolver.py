@@ -6,31 +6,26 @@ that the sink is missing. So no failure creates a second sink with the same labe
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import TypeVar
 
+import msgspec
 import polars as pl
 from msgspec.structs import replace
 
 from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
-from ingestd.client.service import ServiceClient
-from ingestd.core.address import SinkAddress
 from ingestd.core.normal_form import nfc
 from ingestd.delivery.blocker import Blocker, blocker_of
-from ingestd.delivery.claim_results import ClaimResults
-from ingestd.delivery.delivery_limits import DeliveryLimits
-from ingestd.delivery.idempotency import IdempotencyKeys
-from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.items import Item, split_items
+from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.lost_sink import find_sink, is_lost, stopped_by
-from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
-from ingestd.delivery.sink_creation import SinkCreation
 from ingestd.delivery.sink_rows import Row, row_of
-from ingestd.mirror.port import Deliverable, LaneState
-from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkFound, SinkLost
-from ingestd.telemetry.event import Emit
+from ingestd.mirror.port import LaneState
+from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated, SinkFound, SinkLost
 from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
@@ -42,39 +37,9 @@ _FRAME = {"key": str, "value": str, "data_type": str}
 class SinkResolver:
     """Resolves the sink of one lane, as often as needed."""
 
-    def __init__(
-        self,
-        *,
-        mirror: Deliverable,
-        client: ServiceClient,
-        address: SinkAddress,
-        emit: Emit,
-        results: ClaimResults,
-        keys: IdempotencyKeys,
-        limiter: Limiter,
-        limits: DeliveryLimits,
-        read_back: ReadBack,
-    ) -> None:
-        self._read_back = read_back
-        self._mirror = mirror
-        self._client = client
-        self._address = address
-        self._emit = emit
-        self._results = results
-        self._keys = keys
-        self._limiter = limiter
-        self._missing_sink = limits.missing_sink
-        self._creation = SinkCreation(
-            mirror=mirror,
-            client=client,
-            address=address,
-            emit=emit,
-            results=results,
-            keys=keys,
-            limiter=limiter,
-            limits=limits,
-            read_back=read_back,
-        )
+    def __init__(self, lane: LaneParts) -> None:
+        self._lane = lane
+        self._creation = SinkCreation(lane)
 
     @property
     def is_creating(self) -> bool:
@@ -92,11 +57,11 @@ class SinkResolver:
         sink = await self._find_remembered(workspace, state, listed.value or ()) or self._find_addressed(
             listed.value or ()
         )
-        if sink is None and listed.fenced and self._read_back.has_unknown_outcomes:
+        if sink is None and listed.fenced and self._lane.read_back.has_unknown_outcomes:
             # A late request must not create the sink between this list and the next creation.
-            fenced = self._record(await self._client.fence(workspace))
+            fenced = self._record(await self._lane.client.fence(workspace))
             if fenced.outcome.remedy != "missing":
-                await self._results.record_attempt(fenced)
+                await self._lane.results.record_attempt(fenced)
                 return blocker_of(fenced.outcome)
             listed = await self._list(workspace)
             if isinstance(listed, Blocker):
@@ -109,30 +74,30 @@ class SinkResolver:
         return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed.bulk)
 
     async def _list(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]] | Blocker:
-        listed = self._record(await self._client.list_sinks(workspace))
+        listed = self._record(await self._lane.client.list_sinks(workspace))
         if listed.value is not None:
             return listed
-        await self._results.record_attempt(listed)
+        await self._lane.results.record_attempt(listed)
         if listed.outcome.remedy in {"missing", "reject"}:
             return self._unknown_workspace(listed.outcome.sentence)
         return blocker_of(listed.outcome)
 
     def _record(self, response: ServiceResponse[T]) -> ServiceResponse[T]:
-        self._limiter.record_response(response)
+        self._lane.limiter.record_response(response)
         return response
 
     def _resolved(self, workspace: str, sink: SinkSummary, bulk: BulkLimits | None) -> ResolvedSink:
-        self._emit(SinkFound(sink=str(self._address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
+        self._lane.emit(SinkFound(sink=str(self._lane.address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
         return ResolvedSink(workspace=workspace, sink=sink.id, bulk=bulk)
 
     async def _find_workspace(self) -> str | Blocker:
         """Return the id of the workspace, which may be configured by its label."""
-        wanted = nfc(self._address.workspace.strip())
+        wanted = nfc(self._lane.address.workspace.strip())
         if _UUID.fullmatch(wanted):
             return wanted.lower()
-        response = self._record(await self._client.list_workspaces())
+        response = self._record(await self._lane.client.list_workspaces())
         if not response.ok or response.value is None:
-            await self._results.record_attempt(response)
+            await self._lane.results.record_attempt(response)
             is_rejected = response.outcome.remedy in {"missing", "reject"}
             return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
         found = [workspace for workspace in response.value if wanted in {nfc(workspace.label.strip()), workspace.id}]
@@ -148,10 +113,11 @@ class SinkResolver:
         return self._unknown_workspace("It lists none with this label.")
 
     def _unknown_workspace(self, reason: str) -> Blocker:
+        wanted = self._lane.address.workspace
         return Blocker(
             reaction="pause",
-            sentence=f"The service at {self._client.address} has no workspace {self._address.workspace!r} that the API key may "
-            f"use. Check sink.workspace in the configuration, or give the key access. {reason}",
+            sentence=f"The service at {self._lane.client.address} has no workspace {wanted!r} that the API key may use. "
+            f"Check sink.workspace in the configuration, or give the key access. {reason}",
         )
 
     async def _find_remembered(
@@ -160,10 +126,10 @@ class SinkResolver:
         """Return the sink that the mirror remembers; None if the service no longer has it, and the mirror forgets it."""
         if not state.sink_id:
             return None
-        found = await find_sink(self._client, replace(state, workspace_id=workspace), listed)
+        found = await find_sink(self._lane.client, replace(state, workspace_id=workspace), listed)
         if isinstance(found, SinkSummary):
             return found
-        await self._results.record_attempt(self._record(found))
+        await self._lane.results.record_attempt(self._record(found))
         if found.outcome.remedy != "missing":
             return blocker_of(found.outcome)
         return await self._lose(state)
@@ -173,26 +139,26 @@ class SinkResolver:
 
         A blocker says that the sink is not created again. A service that is away shows nothing, so its failures do not count.
         """
-        response = await self._client.get_sink(state.workspace_id, state.sink_id)
-        if response.outcome.remedy != "missing" or not await is_lost(self._client, state):
+        response = await self._lane.client.get_sink(state.workspace_id, state.sink_id)
+        if response.outcome.remedy != "missing" or not await is_lost(self._lane.client, state):
             return None
         return await self._lose(state)
 
     async def _lose(self, state: LaneState) -> Blocker | None:
         """Forget a sink that the service has lost, unless the configuration forbids it."""
-        if self._missing_sink == "stop":
-            return stopped_by(self._address, state.sink_id)
-        await self._mirror.forget_sink(state.id, lost=state.sink_id)
-        self._keys.record_refusal()
-        self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
+        if self._lane.limits.missing_sink == "stop":
+            return stopped_by(self._lane.address, state.sink_id)
+        await self._lane.mirror.forget_sink(state.id, lost=state.sink_id)
+        self._lane.keys.record_refusal()
+        self._lane.emit(SinkLost(sink=str(self._lane.address), sink_id=state.sink_id))
         return None
 
     def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
-        name = nfc(self._address.name.strip())
-        if self._address.by == "label":
+        name = nfc(self._lane.address.name.strip())
+        if self._lane.address.by == "label":
             found = [sink for sink in listed if nfc(sink.label.strip()) == name]
-        elif self._address.by == "id":
+        elif self._lane.address.by == "id":
             found = [sink for sink in listed if sink.id.lower() == name.lower()]
         else:
             found = [sink for sink in listed if nfc(sink.visible_id or "").lower() == name.lower()]
@@ -205,7 +171,7 @@ class SinkResolver:
                 sentence=f"{len(found)} sinks of the workspace have the label {name!r}: {ids}. Name the right one in the "
                 "pipeline's sink by id or visible id.",
             )
-        if self._address.by == "label":
+        if self._lane.address.by == "label":
             return None
         return Blocker(
             reaction="pause",
@@ -219,14 +185,101 @@ class SinkResolver:
 
         async def take(rows: list[Row]) -> None:
             nonlocal acknowledged
-            acknowledged += await self._mirror.adopt(lane, pl.DataFrame(rows, schema=_FRAME, orient="row"))
+            acknowledged += await self._lane.mirror.adopt(lane, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
-        await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=False)
-        response = self._record(await self._client.read_sink(workspace, sink.id, take, row_of))
-        await self._results.record_attempt(response, response.value or 0)
+        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=False)
+        response = self._record(await self._lane.client.read_sink(workspace, sink.id, take, row_of))
+        await self._lane.results.record_attempt(response, response.value or 0)
         if response.value is None:
             return blocker_of(response.outcome, reaction="retry" if response.outcome.remedy == "missing" else None)
-        await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=True)
-        self._emit(SinkAdopted(sink=str(self._address), sink_id=sink.id, entries=response.value, settled=acknowledged))
-        self._results.on_progress()
+        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=True)
+        self._lane.emit(
+            SinkAdopted(sink=str(self._lane.address), sink_id=sink.id, entries=response.value, settled=acknowledged)
+        )
+        self._lane.results.on_progress()
         return sink
+
+
+class SinkCreation:
+    """Creates the sink of one lane."""
+
+    def __init__(self, lane: LaneParts) -> None:
+        self._lane = lane
+        self.is_running = False
+
+    async def create(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker | None:
+        """Create the sink with the oldest pending entries. None: no pending entry belongs in it.
+
+        If the service rejects the request for one of its entries, or for its size, the sink is created empty. The entries
+        follow in the usual form, each with its own outcome.
+        """
+        self.is_running = True
+        try:
+            return await self._create(lane, workspace, bulk)
+        finally:
+            self.is_running = False
+
+    async def _create(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker | None:
+        claim = await self._lane.results.claim(
+            max_items=self._lane.limits.create_items, max_bytes=self._lane.limits.create_bytes
+        )
+        if claim is None:
+            return None
+        try:
+            items = split_items(claim)
+            first = [item for item in items if item.kind != "delete"]
+            if not first:
+                # A sink that does not exist has no entries to delete.
+                await self._lane.results.acknowledge_unsent(claim)
+                return None
+            response = await self._request(workspace, first)
+            self._lane.read_back.note_response(response, (part.segment for part in claim.parts))
+            if response.value is not None and response.value.entries is not None and not response.replayed:
+                await self._remember(lane, workspace, response.value, adopted=True, entries=len(first))
+                await self._lane.results.acknowledge_all(claim, response)
+                return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
+            await self._lane.results.release(claim, response)
+        except asyncio.CancelledError:
+            self._lane.read_back.note(part.segment for part in claim.parts)
+            await self._lane.results.release(claim)
+            raise
+        if response.outcome.remedy in {"reject", "shrink"}:
+            return await self._create_empty(lane, workspace, bulk)
+        if response.value is not None:
+            # The response is a repeated one, or does not list what the service stored. Only a read of the sink is reliable.
+            self._lane.keys.record_refusal()
+            return Blocker(reaction="reopen", sentence="The sink was created; what it holds is being read.")
+        return self._blocker(response)
+
+    async def _create_empty(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker:
+        response = await self._request(workspace, ())
+        if response.value is not None and not response.replayed:
+            await self._remember(lane, workspace, response.value, adopted=True, entries=0)
+            return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
+        await self._lane.results.record_attempt(response)
+        return self._blocker(response)
+
+    async def _request(self, workspace: str, items: Sequence[Item]) -> ServiceResponse[SinkSummary]:
+        entries = tuple(msgspec.Raw(item.raw) for item in items)
+        body = msgspec.json.encode(
+            {"label": self._lane.address.name.strip()} | ({"entries": entries} if entries else {})
+        )
+        response = await self._lane.client.create_sink(
+            workspace,
+            body=body,
+            keys=[item.key for item in items],
+            idempotency_key=self._lane.keys.for_sink(f"{workspace}/{self._lane.address.name}", body),
+        )
+        self._lane.limiter.record_response(response)
+        if not response.ok and response.status is not None:
+            self._lane.keys.record_refusal()
+        return response
+
+    async def _remember(self, lane: int, workspace: str, sink: SinkSummary, *, adopted: bool, entries: int) -> None:
+        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=adopted)
+        self._lane.emit(SinkCreated(sink=str(self._lane.address), sink_id=sink.id, entries=entries))
+
+    def _blocker(self, response: ServiceResponse[SinkSummary]) -> Blocker:
+        """Return the blocker of a response; if the service rejects the sink itself, a person must act."""
+        is_rejected = response.outcome.remedy in {"reject", "shrink", "missing"} and not response.is_refusal_of_proxy
+        return blocker_of(response.outcome, reaction="pause" if is_rejected else None)

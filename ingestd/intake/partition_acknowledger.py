@@ -1,4 +1,4 @@
-"""The acknowledgement of partitions of which everything is delivered or rejected."""
+"""The acknowledgement of partitions whose entries are all delivered or rejected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from ingestd.core.errors import AcknowledgeLater, MirrorError
 from ingestd.core.record import Acknowledgement, Cursor, Partition
 from ingestd.intake.notice import Failures
-from ingestd.mirror.port import Intake
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import PartitionSettled, SettlingFailed
 
 _TOGETHER = 100
-"""Partitions of which a connector is notified at once."""
+"""Maximum number of partitions in one notification of a connector."""
 
 
 class PartitionAcknowledger:
@@ -23,7 +23,7 @@ class PartitionAcknowledger:
         self,
         pipeline: str,
         connector: Connector,
-        mirror: Intake,
+        mirror: IntakeStore,
         *,
         emit: Emit,
         failures: Failures,
@@ -69,7 +69,7 @@ class PartitionAcknowledger:
             if failure is None and self._holder is not None:
                 try:
                     gone = not self._holder.holds(name)
-                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
+                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
                     problem = error
             if problem is None:
                 done.append((identity, name, cursor, gone))

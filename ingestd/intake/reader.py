@@ -20,6 +20,7 @@ from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.phrases import named
 from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
@@ -28,9 +29,9 @@ from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
 from ingestd.intake.retried_records import map_retried
 from ingestd.intake.run import Run
-from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
-from ingestd.mirror.port import Intake, PartitionState, RunSummary, WriteBatch
+from ingestd.mirror.port import PartitionState, RunSummary, WriteBatch
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
@@ -62,7 +63,7 @@ _NO_END = (
 )
 
 _NOTICES = 5
-"""Maximum number of different reasons that are reported in full; the others are counted."""
+"""Maximum number of different reasons that are reported in full; further ones are counted."""
 
 
 class PassReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +154,7 @@ class Reader:
         mapping: Mapping,
         contract: Contract | None = None,
         sink: SinkAddress,
-        mirror: Intake,
+        mirror: IntakeStore,
         emit: Emit,
         guard: Guard = DEFAULT_GUARD,
         clock: Callable[[], float] = time.monotonic,
@@ -196,7 +197,7 @@ class Reader:
 
     @property
     def _digest(self) -> str:
-        """The digest of groups, mapping, tables and contract: partitions that were read with another one are read again."""
+        """The digest of groups, mapping, tables and contract: partitions that were read with another digest are read again."""
         digest = self._mapping.digest
         if self._groups is not None:
             digest = self._groups.digest_with(digest)
@@ -319,7 +320,7 @@ class Reader:
     def _store_small(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
         """Store small partitions that were read, as many as possible in each transaction.
 
-        An unforeseen exception of one is raised after the others are stored.
+        An unforeseen exception of one partition is raised after the other partitions are stored.
         """
         failure: Exception | None = None
         self._map_together(small)
@@ -441,17 +442,17 @@ class Reader:
     def _prune(self) -> None:
         """Delete rows that are no longer needed, a few at each pass with new content."""
         if isinstance(self.connector, Holds):
-            for identity, name in self._mirror.old_partitions(self.pipeline):
+            for identity, name in self._mirror.pruner.old_partitions(self.pipeline):
                 try:
                     gone = not self.connector.holds(name)
                 except SourceUnavailable:
                     break  # an unavailable source does not show whether it has a partition
-                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
+                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
                     self._report_unacknowledged(self._unacknowledged, name, error)
                     continue
                 if gone:
-                    self._mirror.note_gone(identity)
-        self._mirror.prune()
+                    self._mirror.pruner.note_gone(identity)
+        self._mirror.pruner.prune()
 
     def _list_partitions(self) -> Iterable[Partition]:
         if self._remap.is_set():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Partition, Reject
-from ingestd.mirror.port import Amendment, Intake, PartitionState, Removal, RunSummary, Snapshot
+from ingestd.core.record import Partition, Reject
+from ingestd.mirror.port import PartitionState, RunSummary, Snapshot
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 
 _PAGE = 65_536
 """Row hashes that are added to a digest at a time."""
@@ -60,13 +60,13 @@ def _update(digest: Any, hashes: pl.Series) -> None:
 
 
 class RecordedIntake:
-    """Implements `ingestd.mirror.port.Intake` by another one. It belongs to one thread at a time.
+    """Passes the calls of a reader to ``intake``. It belongs to one thread at a time.
 
     ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of those without
     new content. ``digests``: the digest of each pipeline's mapping, by name.
     """
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: IntakeStore) -> None:
         self._intake = intake
         self._runs: dict[int, PartitionReading] = {}
         self.readings: dict[int, PartitionReading] = {}
@@ -74,62 +74,36 @@ class RecordedIntake:
         self.digests: dict[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the other one that needs no record."""
+        """Return a method of the intake that needs no record."""
         return getattr(self._intake, name)
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """See `Intake.open_partition`."""
+        """See `IntakeStore.open_partition`."""
         state = self._intake.open_partition(pipeline, partition, sink, digest)
         self.digests[pipeline] = digest
         self.opened[pipeline].add(state.id)
         return state
 
-    def begin_run(
-        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
-    ) -> int:
-        """See `Intake.begin_run`."""
-        run = self._intake.begin_run(partition, snapshot=snapshot, whole=whole, guard=guard, can_hold=can_hold)
+    def begin_run(self, partition: int, *, snapshot: bool, **how: Any) -> int:
+        """See `IntakeStore.begin_run`."""
+        run = self._intake.begin_run(partition, snapshot=snapshot, **how)
         if snapshot or partition not in self.readings:  # a whole reading replaces an earlier one with differences
             self.readings[partition] = PartitionReading()
         self._runs[run] = self.readings[partition]
         return run
 
-    def commit(
-        self,
-        run: int,
-        *,
-        entries: pl.DataFrame,
-        records: int,
-        rejects: Sequence[tuple[Reject, int | None]],
-        cursor: Cursor,
-        facts: Mapping[str, str],
-        resolved: Sequence[str] = (),
-    ) -> int:
-        """See `Intake.commit`."""
-        self._runs[run].add(entries, rejects, records)
-        return self._intake.commit(
-            run, entries=entries, records=records, rejects=rejects, cursor=cursor, facts=facts, resolved=resolved
-        )
+    def commit(self, run: int, **batch: Any) -> int:
+        """See `IntakeStore.commit`."""
+        self._runs[run].add(batch["entries"], batch["rejects"], batch["records"])
+        return self._intake.commit(run, **batch)
 
-    def finish_run(
-        self,
-        run: int,
-        *,
-        cursor: Cursor,
-        seen: Snapshot | None,
-        deletes: Removal,
-        partial: bool = False,
-        reasons: Sequence[str] = (),
-        amendment: Amendment | None = None,
-    ) -> RunSummary:
-        """See `Intake.finish_run`."""
-        summary = self._intake.finish_run(
-            run, cursor=cursor, seen=seen, deletes=deletes, partial=partial, reasons=reasons, amendment=amendment
-        )
+    def finish_run(self, run: int, *, seen: Snapshot | None, **end: Any) -> RunSummary:
+        """See `IntakeStore.finish_run`."""
+        summary = self._intake.finish_run(run, seen=seen, **end)
         self._runs.pop(run).end(seen, summary)
         return summary
 
-    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
-        """See `Intake.fail_run`."""
+    def fail_run(self, run: int, reason: str, **how: Any) -> None:
+        """See `IntakeStore.fail_run`."""
         self._runs.pop(run).failure = reason
-        self._intake.fail_run(run, reason, broken=broken, reasons=reasons)
+        self._intake.fail_run(run, reason, **how)

@@ -37,7 +37,7 @@ class RestingSource(Protocol[T]):
 class Rescans(Generic[T]):
     """Makes passes at their moments. Belongs to one event loop.
 
-    A source that hangs does not delay the others: a further thread continues with those that are left.
+    A source that hangs delays no other source: a further thread continues with those that are left.
     """
 
     def __init__(self, threads: SourceThreads) -> None:

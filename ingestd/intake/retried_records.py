@@ -8,13 +8,14 @@ import polars as pl
 
 from ingestd.core.mapping import Mapped, Mapping
 from ingestd.core.record import record_position
-from ingestd.mirror.port import Intake, RetriedRecord
+from ingestd.mirror.port import RetriedRecord
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 
 _RECORDS = 500
 """Records of one transaction."""
 
 
-def map_retried(mirror: Intake, partition: int, mapping: Mapping) -> None:
+def map_retried(mirror: IntakeStore, partition: int, mapping: Mapping) -> None:
     """Map the retried records of an incremental partition that are still rejected, in the order of their readings.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import partial
 from typing import TypeVar
@@ -13,15 +13,15 @@ from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import Mapped, Mapping, PreparedBatch
-from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Reject, located_reason
+from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Position, Reject, located_reason, record_position
 from ingestd.core.unreadable import reject_unreadable
-from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.rejected_names import RejectedNames
 from ingestd.intake.spill_file import SpillFile
-from ingestd.mirror.port import Intake, PartitionState, RunSummary, Snapshot
+from ingestd.mirror.port import Amendment, PartitionState, RunSummary, Snapshot
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.sdk.batches import attach_rejects
@@ -52,7 +52,7 @@ class Run:
 
     def __init__(
         self,
-        mirror: Intake,
+        mirror: IntakeStore,
         mapping: Mapping,
         partition: Partition,
         state: PartitionState,
@@ -326,3 +326,44 @@ def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Generator[Ba
                 "The connector returned a batch with columns that are not text, or that have another length than its positions."
             )
         yield batch
+
+
+_MOST = 1_000_000
+"""Maximum number of positions, which bounds the memory. With more, a whole reading finds what was removed."""
+
+
+class AmendedRecords:
+    """Collects the positions that are keys, and the keys of the entries that their records produce."""
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._positions: list[pl.Series] = []
+        self._keys: list[pl.Series] = []
+        self._count = 0
+
+    def add(self, batch: Batch, keys: Iterable[pl.Series], kept: Iterable[Position]) -> None:
+        """Add a batch and the keys of the entries of its records.
+
+        ``kept``: positions of records that name unknown entries, so no entry at them is removed.
+        """
+        if batch.positions.dtype != pl.String:
+            return
+        others = [str(reject.position) for reject in batch.rejects] + list(batch.removed or ())
+        self._count += batch.positions.len() + len(others)
+        self._kept += [str(record_position(position)) for position in kept]
+        if self._count > _MOST:
+            self._positions.clear()
+            self._keys.clear()
+            self._kept.clear()
+            return
+        self._positions += [batch.positions.alias("position"), pl.Series("position", others, dtype=pl.String)]
+        self._keys += keys
+
+    def amendment(self, last: Batch) -> Amendment | None:
+        """Return what was collected until the last batch; None if its positions are row numbers."""
+        if last.positions.dtype != pl.String:
+            return None
+        empty = pl.Series("position", [], dtype=pl.String)
+        positions = pl.concat([empty, *self._positions]).unique() if self._count <= _MOST else None
+        keys = pl.concat([empty.alias("key"), *self._keys]).unique()
+        return Amendment(positions=positions, kept=tuple(self._kept), keys=keys, is_complete=last.removed is not None)

@@ -37,7 +37,7 @@ _GRIDS_SECONDS = (10.0, 1.0)
 
 
 class SourcesRetried(NamedTuple):
-    """The pipelines of which the source is read ``now``, and the seconds for which others asked not to be read."""
+    """``now``: the pipelines whose source is read now. ``later``: the seconds for which the sources of others asked to wait."""
 
     now: tuple[str, ...]
     later: Mapping[str, float]
@@ -68,7 +68,7 @@ class SourceSupervisor:
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[str, _ReaderTask] = {}
         self._ending: dict[str, tuple[_ReaderTask, asyncio.Task[None]]] = {}
-        """Removed readers of which a call of the source has not returned yet."""
+        """Removed readers with a call of the source that has not returned yet."""
         self._closing: asyncio.Task[None] | None = None
         self._by_sink: dict[SinkAddress, list[_ReaderTask]] = {}
         self.add(readers, scheduled=scheduled)
@@ -181,7 +181,7 @@ class SourceSupervisor:
         Raises:
             MirrorError: the state file cannot be used.
         """
-        async with asyncio.TaskGroup() as group:  # a source that hangs does not delay the others
+        async with asyncio.TaskGroup() as group:  # a source that hangs delays no other source
             for task in self._tasks.values():
                 group.create_task(task.guarded("acknowledging", task.acknowledge))
 
@@ -191,7 +191,7 @@ class SourceSupervisor:
             task.wake(read=True)
 
     def retry_now(self) -> SourcesRetried:
-        """Read each source now of which the last pass failed. A wait that the source asked for continues."""
+        """Read each source now whose last pass failed. A wait that the source asked for continues."""
         failed = {name: task for name, task in self._tasks.items() if task.has_failed}
         later = {name: wait for name, task in failed.items() if (wait := task.wait_seconds) > 0}
         for name, task in failed.items():

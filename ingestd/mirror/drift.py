@@ -18,11 +18,9 @@ verified that every source of the sink was read completely since.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
-import polars as pl
 
 What: TypeAlias = Literal["added", "changed", "removed"]
 """What another program did to the key."""
@@ -115,58 +113,3 @@ class DriftPage(msgspec.Struct, frozen=True, kw_only=True):
 
 START = (0, "")
 """The start of the first page."""
-
-
-class DriftReader(Protocol):
-    """Reads findings."""
-
-    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys that other programs added."""
-
-    def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
-        """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
-
-    def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
-        """Return the unexplained entries of the sinks of ``pipelines``."""
-
-
-class DriftKeeper(Protocol):
-    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts does not count."""
-
-    async def begin_check(self, sink: int) -> int:
-        """Begin a check: record what is acknowledged in the sink from now on. Return the check's id."""
-
-    async def show(self, check: int, entries: pl.DataFrame) -> None:
-        """Add a chunk of the service's content.
-
-        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
-        created the entry and updated it last; null if these are two accounts.
-        """
-
-    async def end_check(
-        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
-    ) -> DriftStatus:
-        """Compare the complete content with the mirror, and replace the findings of the earlier check.
-
-        ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
-        longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
-        entries, if there is exactly one. ``doubt``: if the mirror may not know everything that was sent to the sink, send again
-        the entries that differ and that sources have named since the start. Keys unknown to the mirror become unexplained.
-
-        If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
-        """
-
-    async def abandon_check(self, check: int, failure: str) -> None:
-        """End an incomplete check. The findings of the earlier check remain."""
-
-    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """Make the changed and removed entries of these pipelines pending again, and return their number.
-
-        ``remove_added``: also remove keys that other programs added.
-        """
-
-    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """Accept the service's values for these pipelines' entries and for added keys, and return their number.
-
-        An accepted value remains until the entry's record is mapped again.
-        """

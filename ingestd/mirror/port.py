@@ -5,7 +5,7 @@ grouped in **segments**: at most one request of entries of one sink and one kind
 entry belongs to the segment with its desired value, and is delivered when its segment is acknowledged. An entry that changes
 again moves to a new segment, so its old value can no longer be sent.
 
-Guarantees of every implementation (suite: ``tests/contract``):
+Guarantees (suite: ``tests/contract``):
 
 * After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new one; calling
   the method again completes it. Long operations use several transactions, so that other writers can run between them.
@@ -16,23 +16,21 @@ Guarantees of every implementation (suite: ``tests/contract``):
 * A segment's id is never reused, so it may be part of an idempotency key.
 * After a crash, the entries of open claims are pending again.
 
-`ingestd.mirror.rejections` is the port for rejections, `ingestd.mirror.drift` that for drift checks.
+This module has the values that both sides exchange; `ingestd.mirror.rejections` has those of rejections, and
+`ingestd.mirror.drift` those of drift checks. `ingestd.mirror.sqlite` has the stores with their methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.guard import Guard
-from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
+from ingestd.core.record import Cursor, Deletes, Position
 from ingestd.mirror.drift import DriftStatus
-from ingestd.mirror.rejections import Rejection
 
 Removal: TypeAlias = Deletes | Literal["defer"]
 """What a complete reading does with entries that none of its records names: `Deletes`, or leave that to the next reading."""
@@ -164,164 +162,9 @@ class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteBatch(msgspec.Struct):
-    """What `Intake.batch` has written. ``is_durable``: at its end; False if the state file failed, so all of it is undone."""
+    """What `IntakeStore.batch` has written. ``is_durable``: at its end; False: the state file failed, and all of it is undone."""
 
     is_durable: bool = False
-
-
-class Intake(Protocol):
-    """The intake's interface of the mirror. Methods block: call them in a thread."""
-
-    def batch(self, pipeline: str) -> AbstractContextManager[WriteBatch]:
-        """Make what this thread writes in the context durable together, at its end: small partitions of one pipeline.
-
-        Each call in the context is complete or undone on its own, and an exception of one undoes no other. Other writers wait
-        meanwhile, so the context is short and waits for nothing, such as a source. If the state file fails, everything in the
-        context is undone.
-        """
-
-    def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
-        """Return the ``cursor`` that `open_partition` would return; write nothing."""
-
-    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
-
-        The cursor of a partition that is not replayable is kept under another mapping or sink.
-        """
-
-    def begin_run(
-        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
-    ) -> int:
-        """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
-
-        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. It has no effect on the first
-        run of the partition. ``can_hold``: the caller may pass reasons to `finish_run`.
-        """
-
-    def commit(
-        self,
-        run: int,
-        *,
-        entries: pl.DataFrame,
-        records: int,
-        rejects: Sequence[tuple[Reject, int | None]],
-        cursor: Cursor,
-        facts: Mapping[str, str],
-        resolved: Sequence[str] = (),
-    ) -> int:
-        """Commit one batch and return the number of changed entries.
-
-        ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
-        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An entry
-        without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
-        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
-        `is_within_band`. ``rejects``: each with its row hash,
-        None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
-        rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
-        """
-
-    def finish_run(
-        self,
-        run: int,
-        *,
-        cursor: Cursor,
-        seen: Snapshot | None,
-        deletes: Removal,
-        partial: bool = False,
-        reasons: Sequence[str] = (),
-        amendment: Amendment | None = None,
-    ) -> RunSummary:
-        """End a complete run.
-
-        ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
-        None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
-        that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
-        next reading of the partition maps all records.
-
-        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
-
-        ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
-        With ``deletes`` "remove", so are entries there that no record produces any more. A complete amendment collides if the
-        positions of the entries do not show which record produces each, or if the guard would hold the removal.
-
-        A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
-        passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
-        held run or of a discarded run is ignored.
-        """
-
-    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
-        """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.
-
-        ``reasons``: why the caller would hold the run; its batches are then discarded.
-        """
-
-    def approve(self, run: int) -> RunSummary:
-        """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted one.
-
-        Raises:
-            RunNotHeld: there is no such held run, or a later run replaced it.
-        """
-
-    def discard(self, run: int) -> HeldRun:
-        """Delete the entries of a held run. The content is not held again until it changes.
-
-        Raises:
-            RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
-        """
-
-    def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
-        """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
-
-        ``whole``: each is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
-        """
-
-    def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
-        """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
-
-    def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """Return at most ``limit`` retried rejections of an incremental partition that no reading has repeated, the oldest first.
-
-        All of them are of one run, and have positions of one type.
-        """
-
-    def map_retried(
-        self,
-        partition: int,
-        records: Sequence[RetriedRecord],
-        *,
-        entries: pl.DataFrame,
-        rejects: Sequence[tuple[Reject, int | None]],
-    ) -> int:
-        """Replace rejections by what their stored ``records`` produce, in one transaction; return the number of changed entries.
-
-        ``records`` are from `retried_records`; ``entries`` and ``rejects`` are as in `commit`. A key that a later record has
-        written keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
-        """
-
-    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
-        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement."""
-
-    def acknowledgement(self, partition: int) -> Acknowledgement:
-        """Return the result of the last reading of a partition of `acknowledged_partitions`."""
-
-    def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
-        """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
-
-    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
-
-        Each call returns the next ones; after the last ones an empty list, then the first ones again.
-        """
-
-    def note_gone(self, partition: int) -> None:
-        """Record that the source no longer has a partition; opening it again reverts this."""
-
-    def prune(self) -> None:
-        """Delete unreferenced rows of removed partitions and of old runs, if a pruning is due.
-
-        The partition and run of every entry, rejection and drift finding remain, also the last run of each partition and the
-        newest partitions of each pipeline.
-        """
 
 
 # -------------------------------------------------------------------------------------------------- delivery
@@ -416,59 +259,6 @@ class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     since: float
     until: float
-
-
-class Deliverable(Protocol):
-    """The delivery's interface of the mirror. Async; a method returns when its transaction is durable."""
-
-    async def lanes(self) -> list[LaneState]:
-        """Return all sinks."""
-
-    async def lane(self, sink: int) -> LaneState | None:
-        """Return one sink; None if the mirror does not have it."""
-
-    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """Store the service's ids of a sink."""
-
-    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
-        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
-
-        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
-        sink was forgotten.
-        """
-
-    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
-
-        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
-        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
-        several chunks.
-        """
-
-    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
-
-    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Acknowledge the whole claim as delivered."""
-
-    async def acknowledge_some(
-        self,
-        claim: Claim,
-        *,
-        delivered: Sequence[str],
-        rejected: Sequence[RejectedEntry] = (),
-        attempt: DeliveryAttempt | None = None,
-    ) -> None:
-        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
-
-    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Release a claim: its unacknowledged entries are pending again. After `acknowledge` this has no effect."""
-
-    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """Store an attempt; only the newest ones are kept."""
-
-    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        """Store the sink's blocker. An acknowledged entry or None deletes it."""
 
 
 class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -570,46 +360,3 @@ class SinkOwnership(msgspec.Struct, frozen=True, kw_only=True):
 
     rejected: int
     doubt: str
-
-
-class Observable(Protocol):
-    """The read interface for status and tests; each call is consistent."""
-
-    def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
-        """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
-
-    def unexplained_of(self, sink: SinkAddress) -> int:
-        """Return the number of unexplained entries of a sink. Reads all its entries."""
-
-    def sinks(self) -> list[SinkStatus]:
-        """Return all sinks, by address. Reads all entries."""
-
-    def blockers(self) -> dict[SinkAddress, LaneBlocker]:
-        """Return why deliveries wait, by sink. The cost is independent of the number of entries."""
-
-    def entries_of(self, sink: SinkAddress) -> int:
-        """Return the number of entries of a sink; 0 if it is unknown. Reads all its entries."""
-
-    def pipelines(self) -> list[PipelineStatus]:
-        """Return all pipelines that ever ran, by name."""
-
-    def held_runs(self) -> list[HeldRun]:
-        """Return the held runs, also those being written, by number."""
-
-    def pending(self) -> int:
-        """Return the number of pending entries of all sinks."""
-
-    def backlog(self) -> list[SinkBacklog]:
-        """Return what waits for delivery, by sink. The cost is independent of the number of entries."""
-
-    def rejected(self) -> int:
-        """Return the number of rejections."""
-
-    def rejected_by_pipeline(self) -> dict[str, int]:
-        """Return the number of rejections of each pipeline that has any."""
-
-    def rejections(self, *, limit: int) -> list[Rejection]:
-        """Return the newest rejections, newest first."""
-
-    def origins(self, key: str) -> list[EntryOrigin]:
-        """Return the sources of this key's entries, at most one for each sink."""

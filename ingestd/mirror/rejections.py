@@ -6,7 +6,7 @@ Part of the port that `ingestd.mirror.port` describes. The contract suite is ``t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -104,49 +104,3 @@ class RecordPage(msgspec.Struct, frozen=True, kw_only=True):
     records: Sequence[Mapping[str, str | None]]
     pipelines: Sequence[str]
     last: int
-
-
-class RejectionReader(Protocol):
-    """Reads rejections. Each call is consistent; pages are ordered by id, oldest first."""
-
-    def newest(self) -> int:
-        """Return the id of the newest rejection; 0 if there is none."""
-
-    def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
-        """Return the records of the next page of matching rejections with ids up to ``until``; None after the last page.
-
-        It is faster than `selected`.
-        """
-
-    def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
-        """Return the next page of matching rejections, with ids greater than ``after``."""
-
-    def count(self, selection: Selection) -> int:
-        """Return the number of matching rejections."""
-
-    def refusals(self, rejection: int) -> list[Refusal]:
-        """Return the refusals of a rejection's entry, oldest first; none for records."""
-
-    def forgotten(self) -> Forgotten | None:
-        """Return the deletions because of the limits; None if there were none."""
-
-
-class RejectionKeeper(Protocol):
-    """Changes rejections. Async; a method returns when its effect is durable."""
-
-    async def retry(self, selection: Selection) -> Retried:
-        """Retry the selected rejections.
-
-        Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
-        mapped it again: its partition is read from the start, and only the retried records are mapped.
-        """
-
-    async def drop(self, selection: Selection) -> int:
-        """Delete the selected rejections and return their number.
-
-        Their values are not delivered until the source changes or the whole partition is read again. A dropped entry that is
-        missing in the service is not drift.
-        """
-
-    async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """Delete rejections older than ``keep_seconds`` and the oldest beyond ``keep_rows``. Return their number."""

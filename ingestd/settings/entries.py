@@ -93,8 +93,7 @@ class LookupSettings(SettingsPart):
 def expressions_of(lookup: Mapping[str, LookupSettings], let: Mapping[str, str]) -> Compiler:
     """Return a compiler that knows the names of ``lookup`` and ``let``."""
     # A configuration without expressions does not wait for the import of sqlglot.
-    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
-    from ingestd.core.mapping.lookup import define_lookup  # noqa: PLC0415
+    from ingestd.core.mapping.expression import define_lookup, expression_compiler  # noqa: PLC0415
 
     compiler = expression_compiler()
     for name, one in lookup.items():

@@ -1,4 +1,4 @@
-"""The promises of every mirror about `Intake.batch`, as tests that each implementation inherits."""
+"""The promises of every mirror about `IntakeStore.batch`, as tests that each implementation inherits."""
 
 from __future__ import annotations
 

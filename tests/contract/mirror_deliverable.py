@@ -1,4 +1,4 @@
-"""The promises of every mirror to delivery (`ingestd.mirror.port.Deliverable`), as tests that each implementation inherits."""
+"""The promises of every mirror to delivery (`DeliveryStore`), as tests that each implementation inherits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, RejectedEntry
+from ingestd.mirror.port import Claim, DeliveryAttempt, RejectedEntry
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from tests.support.memory_mirror import Desired
 
 SINK = SinkAddress(workspace="bench", by="label", name="Mass budget")
@@ -25,7 +26,7 @@ class Stage(ABC):
 
     @property
     @abstractmethod
-    def deliverable(self) -> Deliverable:
+    def deliverable(self) -> DeliveryStore:
         """The side under test."""
 
     @abstractmethod

@@ -6,9 +6,11 @@ from abc import abstractmethod
 
 import pytest
 
-from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, RemoveUnexplained
+from ingestd.mirror.drift import START, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from tests.contract.mirror_deliverable import held, items, scalars
 from tests.contract.mirror_rejections import RejectionStage
 
@@ -21,11 +23,11 @@ class DriftStage(RejectionStage):
 
     @property
     @abstractmethod
-    def reader(self) -> DriftReader: ...
+    def reader(self) -> Observer: ...
 
     @property
     @abstractmethod
-    def checker(self) -> DriftKeeper: ...
+    def checker(self) -> DriftStore: ...
 
     async def check(self, lane: int, *service: Row, unexplained: RemoveUnexplained = "keep") -> DriftStatus:
         """Run a whole check during which nothing else happens."""

@@ -1,10 +1,9 @@
-"""The promises of every mirror to the intake (`ingestd.mirror.port.Intake`), as tests that each implementation inherits."""
+"""The promises of every mirror to the intake (`IntakeStore`), as tests that each implementation inherits."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import polars as pl
 import pytest
@@ -12,19 +11,14 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Partition, Reject, Rejected
-from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary, Snapshot
+from ingestd.mirror.port import PartitionState, RejectedEntry, RunSummary, Snapshot
+from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_deliverable import SINK, work
 
 Row = tuple[str, str]
 """Key and value; the record's hash is computed from both, as for records of two fields."""
-
-
-class ActivatingIntake(Intake, Protocol):
-    """An intake that receives the list of configured pipelines."""
-
-    def activate(
-        self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
-    ) -> list[tuple[str, str]]: ...
 
 
 class IntakeStage(ABC):
@@ -32,15 +26,15 @@ class IntakeStage(ABC):
 
     @property
     @abstractmethod
-    def intake(self) -> ActivatingIntake: ...
+    def intake(self) -> IntakeStore: ...
 
     @property
     @abstractmethod
-    def deliverable(self) -> Deliverable: ...
+    def deliverable(self) -> DeliveryStore: ...
 
     @property
     @abstractmethod
-    def status(self) -> Observable: ...
+    def status(self) -> Observer: ...
 
     @abstractmethod
     def restart(self) -> None:

@@ -7,7 +7,9 @@ from abc import abstractmethod
 import pytest
 
 from ingestd.mirror.port import RejectedEntry
-from ingestd.mirror.rejections import RejectionKeeper, RejectionReader, Selection
+from ingestd.mirror.rejections import Selection
+from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from tests.contract.mirror_deliverable import Stage, items, scalars
 
 ALL = Selection()
@@ -18,11 +20,11 @@ class RejectionStage(Stage):
 
     @property
     @abstractmethod
-    def rejections(self) -> RejectionReader: ...
+    def rejections(self) -> Observer: ...
 
     @property
     @abstractmethod
-    def keeper(self) -> RejectionKeeper: ...
+    def keeper(self) -> RejectedStore: ...
 
     async def refuse(self, lane: int, *keys: str, reason: str = "The service takes no bad values.") -> None:
         """Acknowledge everything pending except these keys, which the service rejects."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite import SqliteMirror
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
-from ingestd.mirror.drift import DriftKeeper, DriftReader
-from ingestd.mirror.port import Deliverable
-from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
+from ingestd.mirror.sqlite import Observer
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
@@ -20,24 +22,24 @@ class MemoryStage(DriftStage):
         self._mirror = MemoryMirror()
 
     @property
-    def deliverable(self) -> Deliverable:
-        return self._mirror
+    def deliverable(self) -> DeliveryStore:
+        return cast("DeliveryStore", self._mirror)
 
     @property
-    def rejections(self) -> RejectionReader:
-        return self._mirror
+    def rejections(self) -> Observer:
+        return cast("Observer", self._mirror)
 
     @property
-    def keeper(self) -> RejectionKeeper:
-        return self._mirror
+    def keeper(self) -> RejectedStore:
+        return cast("RejectedStore", self._mirror)
 
     @property
-    def reader(self) -> DriftReader:
-        return self._mirror
+    def reader(self) -> Observer:
+        return cast("Observer", self._mirror)
 
     @property
-    def checker(self) -> DriftKeeper:
-        return self._mirror
+    def checker(self) -> DriftStore:
+        return cast("DriftStore", self._mirror)
 
     def desire(self, entries: Mapping[str, Desired | None]) -> int:
         return self._mirror.desire(SINK, entries)

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.mirror.drift import DriftKeeper, DriftReader
-from ingestd.mirror.port import Deliverable, Observable
-from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
-from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite import Observer, SqliteMirror
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_batches import BatchSuite
-from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
-from tests.contract.mirror_drift import DriftStage, DriftSuite
+from tests.contract.mirror_deliverable import SINK, DeliverableSuite
+from tests.contract.mirror_drift import DriftSuite
 from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
-from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
+from tests.contract.mirror_intake import IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
-from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
+from tests.contract.mirror_rejections import RejectionSuite
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
 
@@ -31,31 +32,31 @@ class SqliteStage(OwnershipStage):
         self._wanted: dict[str, Desired] = {}
 
     @property
-    def deliverable(self) -> Deliverable:
+    def deliverable(self) -> DeliveryStore:
         return self.mirror.delivery
 
     @property
-    def intake(self) -> ActivatingIntake:
+    def intake(self) -> IntakeStore:
         return self.mirror.intake
 
     @property
-    def status(self) -> Observable:
+    def status(self) -> Observer:
         return self.mirror.status
 
     @property
-    def rejections(self) -> RejectionReader:
+    def rejections(self) -> Observer:
         return self.mirror.status
 
     @property
-    def keeper(self) -> RejectionKeeper:
+    def keeper(self) -> RejectedStore:
         return self.mirror.rejected
 
     @property
-    def reader(self) -> DriftReader:
+    def reader(self) -> Observer:
         return self.mirror.status
 
     @property
-    def checker(self) -> DriftKeeper:
+    def checker(self) -> DriftStore:
         return self.mirror.drift
 
     def restart(self) -> None:
@@ -79,23 +80,23 @@ def sqlite_stage(tmp_path: Path) -> Iterator[SqliteStage]:
     stage.mirror.close()
 
 
-class TestSqliteMirrorDelivery(DeliverableSuite):
+class OnSqlite:
+    """Has the suites of contracts run over a state file."""
+
     @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> Stage:
+    def stage(self, sqlite_stage: SqliteStage) -> SqliteStage:
         return sqlite_stage
 
 
-class TestSqliteMirrorRejections(RejectionSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> RejectionStage:
-        return sqlite_stage
+class TestSqliteMirrorDelivery(OnSqlite, DeliverableSuite):
+    """Over the state file."""
 
 
-class TestSqliteMirrorHeldRuns(HeldRunSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
-        return sqlite_stage
+class TestSqliteMirrorRejections(OnSqlite, RejectionSuite):
+    """Over the state file."""
 
+
+class TestSqliteMirrorHeldRuns(OnSqlite, HeldRunSuite):
     @pytest.mark.parametrize("discarded", [False, True])
     async def test_a_reset_cursor_has_a_withheld_partition_read_again(
         self, sqlite_stage: SqliteStage, discarded: bool
@@ -123,29 +124,19 @@ class TestSqliteMirrorHeldRuns(HeldRunSuite):
         assert not sqlite_stage.read(HALF, deletes="remove", guard=GUARD, version=2).changed
 
 
-class TestSqliteMirrorBatches(BatchSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
-        return sqlite_stage
+class TestSqliteMirrorBatches(OnSqlite, BatchSuite):
+    """Over the state file."""
 
 
-class TestSqliteMirrorDrift(DriftSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> DriftStage:
-        return sqlite_stage
+class TestSqliteMirrorDrift(OnSqlite, DriftSuite):
+    """Over the state file."""
 
 
-class TestSqliteMirrorOwnership(OwnershipSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> OwnershipStage:
-        return sqlite_stage
+class TestSqliteMirrorOwnership(OnSqlite, OwnershipSuite):
+    """Over the state file."""
 
 
-class TestSqliteMirrorIntake(IntakeSuite):
-    @pytest.fixture
-    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
-        return sqlite_stage
-
+class TestSqliteMirrorIntake(OnSqlite, IntakeSuite):
     def conflicts(self, stage: IntakeStage) -> list[str]:
         assert isinstance(stage, SqliteStage)
         with closing(sqlite3.connect(stage.path)) as connection:

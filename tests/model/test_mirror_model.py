@@ -347,10 +347,10 @@ class MirrorModel(RuleBasedStateMachine):
         content = self.script.contents.get(partition)
         if content is not None and (partition, content.version) in self.script.acknowledged:
             self.script.take_away(partition)
-        for identity, known in self.mirror.intake.old_partitions(self.pipeline):
+        for identity, known in self.mirror.intake.pruner.old_partitions(self.pipeline):
             if known not in self.script.contents:
-                self.mirror.intake.note_gone(identity)
-        self.mirror.intake.prune()
+                self.mirror.intake.pruner.note_gone(identity)
+        self.mirror.intake.pruner.prune()
         for key in self.wanted.keys() - self.refused - self.dropped - self.strange - self.adopted - self.left:
             assert all(origin.read_at is not None for origin in self.mirror.status.origins(key)), key
 

@@ -135,7 +135,7 @@ def test_a_reading_by_sections_leaves_the_state_of_a_complete_one(
 ) -> None:
     with (
         tempfile.TemporaryDirectory() as base,
-        patch("ingestd.intake.seen_records._IN_MEMORY", in_memory),
+        patch("ingestd.intake.difference._IN_MEMORY", in_memory),
         patch("ingestd.intake.difference._SCANS", scans),
     ):
         folder = Path(base)

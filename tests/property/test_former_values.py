@@ -54,7 +54,7 @@ class TracedPipeline:
             self.mirror.close()
             self.open()
         elif act == "prune":
-            self.mirror.intake.prune()
+            self.mirror.intake.pruner.prune()
         elif act == "deliver":
             await self.deliver()
         else:

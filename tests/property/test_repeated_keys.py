@@ -137,6 +137,8 @@ def test_a_partition_that_left_the_source_is_no_second_location() -> None:
         script.write("p", [{"k": "a", "v": "1"}])
         assert notice(reader, mirror) == ""
         script.take_away("p")
-        mirror.intake.note_gone(mirror.intake.open_partition("pipe", Partition(name="p"), SINK, MAPPING.digest).id)
+        mirror.intake.pruner.note_gone(
+            mirror.intake.open_partition("pipe", Partition(name="p"), SINK, MAPPING.digest).id
+        )
         script.write("q", [{"k": "a", "v": "2"}])
         assert notice(reader, mirror, "q") == ""

@@ -20,13 +20,11 @@ from ingestd.core.errors import MirrorFull, SourceBroken
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
-from ingestd.intake.difference import Difference
+from ingestd.intake.difference import SPILL_PARTS, Difference
 from ingestd.intake.entry_sorter import RANGES, EntrySorter
-from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.entries.segments import encode
-from ingestd.mirror.sqlite.json_rows import json_rows
+from ingestd.mirror.sqlite.entries.segments import encode, json_rows
 from tests.support.scripted_source import Script, ScriptedConnector
 
 Rows = list[tuple[str, str]]
@@ -83,7 +81,7 @@ def test_sorted_entries_have_the_result_of_unsorted_ones(
                 with (
                     patch("ingestd.intake.run._ENTRIES_UNSORTED", unsorted),
                     patch("ingestd.intake.run._SORTING_SECONDS", seconds),
-                    patch("ingestd.intake.seen_records._IN_MEMORY", in_memory),
+                    patch("ingestd.intake.difference._IN_MEMORY", in_memory),
                     patch("ingestd.intake.entry_sorter.ROWS_AT_ONCE", 3),
                 ):
                     assert by_key.counts() == counts
@@ -123,7 +121,7 @@ def test_parts_of_the_sorter_are_in_the_order_of_keys(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), max_size=6))
 def test_spilled_row_hashes_keep_their_order(batches: list[list[int]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, patch("ingestd.intake.seen_records._IN_MEMORY", 4):
+    with tempfile.TemporaryDirectory() as folder, patch("ingestd.intake.difference._IN_MEMORY", 4):
         spill = SpillFile(Path(folder), parts=SPILL_PARTS, content="row hashes")
         difference = Difference(None, spill)
         for batch in batches:

@@ -25,10 +25,10 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
-from ingestd.mirror.drift import DriftKeeper
-from ingestd.mirror.failed_parts import FailedPartKeeper
-from ingestd.mirror.port import Deliverable
-from ingestd.mirror.rejections import RejectionKeeper
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.failed_parts import FailedPartStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.sdk import Connector, Resumes
 from ingestd.telemetry.event import Emit
 from ingestd.wire.writer import Writer
@@ -102,12 +102,12 @@ class Daemon:
         loop: SimulatedLoop,
         *,
         readers: Sequence[Reader | DirectReader],
-        mirror: Deliverable,
-        drift: DriftKeeper,
-        rejected: RejectionKeeper,
+        mirror: DeliveryStore,
+        drift: DriftStore,
+        rejected: RejectedStore,
         state: Path,
         read_again: Callable[[], Configuration],
-        failed_parts: FailedPartKeeper,
+        failed_parts: FailedPartStore,
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         random_numbers: random.Random,

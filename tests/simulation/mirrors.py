@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
-from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
-from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
+from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
+from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
+from ingestd.mirror.rejections import Retried, Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.threads import in_thread
 from tests.simulation.loop import run_inline
@@ -62,7 +61,7 @@ class StateFolder:
         shutil.rmtree(self._folder)
 
 
-class ThreadedMirror(Deliverable):
+class ThreadedMirror:
     """Executes calls to a mirror in memory as the one in a file does: in threads, shielded, each atomically."""
 
     def __init__(self, inner: MemoryMirror) -> None:
@@ -122,7 +121,7 @@ class ThreadedMirror(Deliverable):
         await self._in(self._writes, lambda: self._inner.note_blocker(sink, blocker))
 
 
-class ThreadedCommands(RejectionKeeper, DriftKeeper):
+class ThreadedCommands:
     """Executes commands on a mirror in memory, in one thread as the one in a file does.
 
     A mirror in memory has one pipeline for all sinks, so every requested pipeline means that one.
@@ -170,16 +169,3 @@ class ThreadedCommands(RejectionKeeper, DriftKeeper):
 
     async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:  # noqa: ARG002 - it has one
         return await self._in(lambda: self._inner.adopt_drift(sink, (MemoryMirror.pipeline,)))
-
-
-class NoFailedParts:
-    """Stores nothing: the simulation reports every failed part as a failure."""
-
-    def record(self, failed: FailedPart) -> None:
-        """See `FailedPartKeeper.record`."""
-
-    def clear(self, part: str) -> None:
-        """See `FailedPartKeeper.clear`."""
-
-    def clear_all(self) -> None:
-        """See `FailedPartKeeper.clear_all`."""

@@ -7,6 +7,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import RunNotHeld
@@ -18,6 +19,9 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
@@ -27,13 +31,14 @@ from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
 from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
-from tests.simulation.mirrors import NoFailedParts, StateFolder, ThreadedCommands, ThreadedMirror
+from tests.simulation.mirrors import StateFolder, ThreadedCommands, ThreadedMirror
 from tests.simulation.plan import Action, Kind, Plan, plan_of
 from tests.simulation.service import RecordingStore, SimulatedService
 from tests.simulation.sources import DirectReader, WatchedSource
 from tests.support.bulk_service import BulkService
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Row, Script
+from tests.support.supervised_parts import FailedParts
 
 RECOVERY_SECONDS = 900.0
 """Everything is delivered within this time after the last fault: three of the longest waits."""
@@ -389,12 +394,14 @@ class World:
         self._daemon = Daemon(
             self._loop,
             readers=readers,
-            mirror=self._file.delivery if self._file is not None else ThreadedMirror(self._memory),
-            drift=self._file.drift if self._file is not None else asked,
-            rejected=self._file.rejected if self._file is not None else asked,
+            mirror=self._file.delivery
+            if self._file is not None
+            else cast("DeliveryStore", ThreadedMirror(self._memory)),
+            drift=self._file.drift if self._file is not None else cast("DriftStore", asked),
+            rejected=self._file.rejected if self._file is not None else cast("RejectedStore", asked),
             state=self._folder.path,
             read_again=self._reread,
-            failed_parts=self._file.failed_parts if self._file is not None else NoFailedParts(),
+            failed_parts=self._file.failed_parts if self._file is not None else FailedParts(),
             transport=self.service,
             emit=self._emit,
             random_numbers=self._jitter_numbers,

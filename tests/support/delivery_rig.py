@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import httpx
 
@@ -19,7 +20,7 @@ from ingestd.core.backoff import Backoff
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.report import LaneReport
-from ingestd.mirror.port import Deliverable
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
 from ingestd.wire.writer import Writer
@@ -125,7 +126,7 @@ async def rig(
     url: str = "http://service.test",
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
-    deliverable: Deliverable | None = None,
+    deliverable: DeliveryStore | None = None,
     limits: DeliveryLimits = FAST_LIMITS,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
@@ -143,7 +144,7 @@ async def rig(
         url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts, writer=writer
     ) as client:
         dispatcher = Dispatcher(
-            mirror=deliverable or state,
+            mirror=deliverable or cast("DeliveryStore", state),
             client=client,
             emit=events.append,
             now=time.time,

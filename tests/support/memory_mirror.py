@@ -1,7 +1,7 @@
 """The delivery side of the mirror in memory, for tests of delivery without a state file.
 
-It keeps the promises of the port except durability. It stores rejections and drift for entries only: it knows no records, no
-partitions and no Unicode normalization.
+It keeps the promises of the stores in `ingestd.mirror.sqlite` except durability. It stores rejections and drift for entries only:
+it knows no records, no partitions and no Unicode normalization.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import (
     START,
     DriftFinding,
-    DriftKeeper,
     DriftPage,
-    DriftReader,
     DriftStatus,
     RemoveUnexplained,
     Unexplained,
@@ -30,7 +28,6 @@ from ingestd.mirror.drift import (
 from ingestd.mirror.port import (
     Claim,
     ClaimPart,
-    Deliverable,
     DeliveryAttempt,
     Kind,
     LaneBlocker,
@@ -42,8 +39,6 @@ from ingestd.mirror.rejections import (
     RecordPage,
     Refusal,
     Rejection,
-    RejectionKeeper,
-    RejectionReader,
     Retried,
     Selection,
 )
@@ -95,7 +90,7 @@ class _Check:
     lost: bool = False
 
 
-class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, DriftKeeper):
+class MemoryMirror:
     """``desire`` replaces the intake of one pipeline; ``attempts`` and ``rejected_entries`` are what delivery has reported."""
 
     pipeline = "desires"

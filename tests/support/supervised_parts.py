@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
+from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.telemetry import Emit
 
 
-class FailedParts:
-    """Stores failed parts by name."""
+class FailedParts(FailedPartStore):
+    """Stores failed parts by name, without a state file."""
 
     def __init__(self) -> None:
         self.failed: dict[str, FailedPart] = {}

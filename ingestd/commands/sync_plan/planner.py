@@ -32,8 +32,9 @@ from ingestd.daemon.source_digest import source_digests
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake
-from ingestd.mirror.port import HeldRun, Intake
+from ingestd.mirror.port import HeldRun
 from ingestd.mirror.sqlite import EntryDifference, StateCopy
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.supervision import Run
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit, Event
@@ -164,7 +165,7 @@ def _reader(
         pipeline,
         connector=ReadOnlySource(open_or_report(configuration, pipeline, emit=_failures_to(emit), keeps=False)),
         mapping=Mapping(pipeline.entries),
-        mirror=cast("Intake", recorded),
+        mirror=cast("IntakeStore", recorded),
         emit=_failures_to(emit),
         folder=folder,
     )

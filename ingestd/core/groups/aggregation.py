@@ -20,13 +20,12 @@ import polars as pl
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operands, sum_text
-from ingestd.core.groups.row_rejects import RowRejects, group_reason, unknown_group
 from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
 from ingestd.core.mapping.column import column_named, no_column_sentence
 from ingestd.core.mapping.program import ORDER, Program, compile_program
 from ingestd.core.mapping.specification import EntrySpec
 from ingestd.core.mapping.typed import any_fault
-from ingestd.core.record import Batch, Reject, located_reason, location_text
+from ingestd.core.record import Batch, Reject, located_reason, location_text, position_at
 
 _FACT = "file."
 _UNITS = "units."
@@ -333,3 +332,51 @@ def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
         .otherwise(pl.concat_str(pl.lit(one), pl.col(_FIRST)))
         .alias("position")
     ).to_series()
+
+
+class RowRejects(msgspec.Struct):
+    """The rejected records of a batch. ``names_group``: the group of the records that are added now is known.
+
+    ``reasons``: of the records with a known group, by their place in the batch.
+    """
+
+    batch: Batch
+    names_group: bool = False
+    reasons: dict[int, str] = msgspec.field(default_factory=dict)
+    _found: dict[int, Reject] = msgspec.field(default_factory=dict)
+
+    def add(self, order: int, reason: str, name: str) -> None:
+        """Reject the record at ``order`` of the batch because of the field ``name``, unless it is rejected already."""
+        if order in self._found:
+            return
+        self._found[order] = Reject(
+            position=position_at(self.batch.positions, order),
+            reason=reason,
+            field=name,
+            record=self.batch.records.row(order, named=True),
+        )
+        if self.names_group:
+            self.reasons[order] = located_reason(self._found[order])
+
+    def place(self, order: int) -> str:
+        """Return the position of a record for a sentence."""
+        return location_text(self.batch.positions[order])
+
+    def in_order(self) -> tuple[Reject, ...]:
+        """Return the rejected records in the order of the batch."""
+        return tuple(self._found[order] for order in sorted(self._found))
+
+
+def unknown_group(place: str, reason: str) -> str:
+    """Return why a partition is rejected that has a rejected record without a known group."""
+    return (
+        f"The group of {place} is unknown, so the aggregates of any group could lack it; nothing of this source was grouped. "
+        f"Correct the source. The reason: {reason}"
+    )
+
+
+def group_reason(reason: str, rejected: int) -> str:
+    """Return why a group is rejected, with the reason of the first of its ``rejected`` records."""
+    others = rejected - 1
+    more = f" {others} more of its records are rejected." if others else ""
+    return f"The group is rejected, because its aggregates would lack a record. {reason[:1].upper()}{reason[1:]}{more}"

@@ -19,7 +19,7 @@ MEAN_DIGITS = 15
 """The least number of significant digits of a mean without end, which has at least `DECIMALS` decimals."""
 
 EXPECTED = {
-    "number": "a number, which has at most 19 digits before and 18 behind the point",
+    "number": "a number, which has at most 19 digits before and 18 after the point",
     "date": "a date of the form 2026-11-07 or 2026-11-07T12:30:00 without offset (as: date; with offsets: as: instant)",
     "instant": "a time with offset, such as 2026-11-07T12:30:00+01:00 (as: instant; without offsets: as: date)",
 }

@@ -23,7 +23,7 @@ def no_column_sentence(name: str, columns: Sequence[str]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return at most twelve names in quotes, and the number of the others."""
+    """Return at most twelve names in quotes, and the number of further names."""
     quoted = [f"'{name}'" for name in names]
     shown = ", ".join(quoted[:12])
     return (shown + f" and {len(quoted) - 12} more" if len(quoted) > 12 else shown) or "none"

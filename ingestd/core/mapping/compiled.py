@@ -49,12 +49,12 @@ from ingestd.core.mapping.rule_group import (
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
 from ingestd.core.normal_form import nfc
-from ingestd.core.record import Batch, Position, Reject, position_text
+from ingestd.core.record import Batch, Position, Reject, position_at, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
-"""The members of a specification that its digest always has; another one only if it is set."""
+"""The members of a specification that its digest always has; it has other members only if they are set."""
 
 
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,11 +195,11 @@ class Mapping:
             # Batches of one partition may have different columns, so a column without a value must not change the hash.
             parts = [_hash_of_value(name, column) for name, column in zip(names.fields, columns, strict=True)]
             hashed = _combined([hashed, *parts])
-        # with_columns, because a select of only literals returns a single row.
-        return records.with_columns(hashed.alias("\0row_hash"))["\0row_hash"].alias("row_hash")
+        # With a column, because a select of only literals returns a single row, and one of one expression changes the thread.
+        return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
-        """Return the `row_hashes` and the `apply` of those batches that have the same columns as others, and None for the others.
+        """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
 
         They are made at once, which takes hardly longer than for one of them. None also for batches with a missing column, and
         for a mapping that uses facts or lists.
@@ -286,7 +286,7 @@ class Mapping:
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-        found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
+        found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
         return Mapped(entries=entries[:, list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
@@ -538,11 +538,6 @@ def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, st
 
 def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
     return facts.get(name) if name.startswith(UNITS) else None
-
-
-def _position(positions: pl.Series, index: int) -> Position:
-    position = positions[index]
-    return position if isinstance(position, str) else int(position)
 
 
 @cache

@@ -16,7 +16,7 @@ from ingestd.core.mapping import number
 from ingestd.core.mapping.typed import ExpressionError, RecordFault, Typed, position_of, shown
 
 MAX_CHARACTERS = 4000
-AT_MOST = "at most 19 digits before and 18 behind the point"
+AT_MOST = "at most 19 digits before and 18 after the point"
 FUNCTIONS = (
     "ABS", "CAST", "CEIL", "COALESCE", "CONCAT", "CONTAINS", "ENDS_WITH", "FLOOR", "GREATEST", "IF", "LEAST", "LEFT", "LENGTH",
     "LOWER", "LTRIM", "NULLIF", "REGEXP_EXTRACT", "REGEXP_LIKE", "REPLACE", "RIGHT", "ROUND", "RTRIM", "SPLIT_PART",

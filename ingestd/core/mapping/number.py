@@ -1,4 +1,4 @@
-"""Exact decimal numbers of expressions, in columns: at most 19 digits before the point and 18 behind it.
+"""Exact decimal numbers of expressions, in columns: at most 19 digits before the point and 18 after it.
 
 Polars computes with `pl.Decimal` of 38 digits. It rounds what doesn't fit, and an overflow fails the whole batch. So each
 operation here first replaces operands that would overflow, and then reports the rows with an inexact or too large result.

@@ -92,8 +92,7 @@ def compile_program(spec: EntrySpec, tables: Mapping[TableSource, Table]) -> Pro
     if not spec.lookup and not spec.let and spec.where is None and spec.expression is None:
         return None
     # A configuration without expressions does not wait for the import of sqlglot.
-    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
-    from ingestd.core.mapping.lookup import define_lookup  # noqa: PLC0415
+    from ingestd.core.mapping.expression import define_lookup, expression_compiler  # noqa: PLC0415
 
     compiler = expression_compiler()
     outputs: dict[str, Typed] = {}

@@ -27,7 +27,22 @@ DEADBAND = "deadband"
 """The column of the dead-band of an entry."""
 UNITS = "units."
 
+_IN_ONE_THREAD = 2_000
+"""The most records that are mapped without the threads of polars: handing work to them may take milliseconds under load."""
+
 _ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
+
+# `count_matches` takes two thirds of the time of `contains`.
+_HAS_NUL = pl.any_horizontal(
+    (pl.col("key", "value", "data_type").str.count_matches("\0", literal=True) > 0).fill_null(value=False)
+)
+_CHECKS = (
+    (pl.col("\0has_fields") & (pl.col("key") != "") & ~_HAS_NUL).alias("valid"),
+    is_ascii("key").alias("ascii"),
+)
+"""Whether an entry has a key, all fields that its key and its type need, and no U+0000; and whether all keys are ASCII."""
+
+_OF_RECORD = (pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"))
 
 Faults: TypeAlias = dict[int, tuple[str, str]]
 """Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
@@ -106,14 +121,6 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
         return known | ({f"{FILE_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
 
 
-def _is_valid() -> pl.Expr:
-    """Return whether an entry has a key, all fields that its key and its type need, and no U+0000."""
-    # `count_matches` takes two thirds of the time of `contains`.
-    texts = pl.col("key", "value", "data_type")
-    has_nul = pl.any_horizontal((texts.str.count_matches("\0", literal=True) > 0).fill_null(value=False))
-    return pl.col("\0has_fields") & (pl.col("key") != "") & ~has_nul
-
-
 def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> RuleGroup:
     """Return the rules of a specification for a batch with these columns."""
     key, data_type = parse_template(spec.key), parse_template(spec.type)
@@ -169,7 +176,7 @@ def map_groups(
     if not parts:
         return _no_entries(frame), bad
     entries = pl.concat([part.entries for part in parts])
-    checks = entries.select(_is_valid().alias("valid"), is_ascii("key").alias("ascii"))
+    checks = _select(entries, _CHECKS)
     valid, values, start = checks["valid"], [], 0
     for part in parts:
         values.append(part.values(valid[start : start + part.entries.height], bad))
@@ -196,20 +203,23 @@ def name_keys(
     scope = frame
     if group.program is not None:
         scope = group.program.name(with_facts(frame, bound), [name for key in keys for name in key.fields], unknown)
-    columns = [pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position")]
     found = []
     for key in keys:
         text = template_text(key)
         usable = _has_fields(key.fields) & (text != "") & ~text.str.contains("\0", literal=True)
         usable &= pl.lit(unknown.isdisjoint(group.sources_of(key.fields)))
-        found.append(scope.select(pl.when(usable).then(text).alias("key"), *columns))
-    return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *columns)
+        found.append(scope.select(pl.when(usable).then(text).alias("key"), *_OF_RECORD))
+    return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *_OF_RECORD)
+
+
+def _select(frame: pl.DataFrame, columns: Sequence[pl.Expr]) -> pl.DataFrame:
+    return (frame.select_seq if frame.height <= _IN_ONE_THREAD else frame.select)(columns)
 
 
 def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.clear().select(
         *(pl.lit("").alias(name) for name in ("key", "value", "data_type")),
-        pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"), pl.col(ORDER), pl.lit("").alias(DEADBAND),
+        *_OF_RECORD, pl.col(ORDER), pl.lit("").alias(DEADBAND),
     )  # fmt: skip
 
 
@@ -240,8 +250,7 @@ class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
 def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame) -> list[_RuleEntries]:
     """Return the entries of the rules of a group.
 
-    Each text is computed once, and all in one query: each query is handed to the threads of polars, which takes longer than the
-    mapping of a few records.
+    Each text is computed once, and all in one query.
     """
     rules = [
         EntryRule(
@@ -264,11 +273,8 @@ def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame)
             columns[fields] = _has_fields(rule.needed)
         parts.append([*texts, fields])
     names = {column: str(number) for number, column in enumerate(columns)}
-    same = [
-        pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"), pl.col(ORDER),
-        pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND),
-    ]  # fmt: skip
-    frame = scope.select(*same, *(one.alias(names[column]) for column, one in columns.items()))
+    same = [*_OF_RECORD, pl.col(ORDER), pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND)]
+    frame = _select(scope, [*same, *(one.alias(names[column]) for column, one in columns.items())])
     found: list[_RuleEntries] = []
     for rule, given, part in zip(rules, group.rules, parts, strict=True):
         # Not Series, because a text that is the same for all records is stored once in a frame.

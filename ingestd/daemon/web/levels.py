@@ -10,8 +10,8 @@ from ingestd.core.errors import MirrorError
 from ingestd.daemon.assembly import Assembly
 from ingestd.daemon.web.event_counts import EventCounts
 from ingestd.daemon.web.metrics import DaemonLevels
-from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite import damage_named
 from ingestd.sdk import ListsWaiting
 

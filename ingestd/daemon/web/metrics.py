@@ -21,8 +21,8 @@ from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.web.event_counts import EventTotals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake.notice import SourceHealth
-from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
+from ingestd.mirror.reports import FailedPart
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class FailedPartStore:
-    """Implements `ingestd.mirror.failed_parts.FailedPartKeeper` over a state file."""
+    """Stores failed parts for `ingestd status`. Methods block: call them in a thread."""
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
 
     def record(self, failed: FailedPart) -> None:
-        """See `FailedPartKeeper.record`."""
+        """Store a failure; keep ``since`` of an earlier failure of the part."""
         row = (failed.part, failed.sentence, failed.failures, failed.since, failed.retry_at)
         with self._state.writing() as connection:
             connection.execute(SQL["failed_part_note"], row)
 
     def clear(self, part: str) -> None:
-        """See `FailedPartKeeper.clear`."""
+        """Delete a part that has recovered."""
         with self._state.writing() as connection:
             connection.execute(SQL["failed_part_clear"], (part,))
 
     def clear_all(self) -> None:
-        """See `FailedPartKeeper.clear_all`."""
+        """Delete all parts, at a new start of the daemon."""
         with self._state.writing() as connection:
             connection.execute(SQL["failed_parts_clear"])

@@ -36,10 +36,10 @@ class SqliteMirror:
         self._state = state
         self._now = now
         self.sequence = sequence
-        self.on_pending: Callable[[int], None] | None = None
-        self.on_acknowledged: Callable[[], None] | None = None
-        self.on_unwritable: Callable[[str], None] | None = None
-        self.on_writable: Callable[[], None] | None = None
+        self.on_pending: Callable[[int], None] = lambda _: None
+        self.on_acknowledged: Callable[[], None] = lambda: None
+        self.on_unwritable: Callable[[str], None] = lambda _: None
+        self.on_writable: Callable[[], None] = lambda: None
         state.on_unwritable = self._report_unwritable
         state.on_writable = self._report_writable
         self.intake = IntakeStore(
@@ -125,17 +125,13 @@ class SqliteMirror:
             self._state.close()
 
     def _announce(self, sink: int) -> None:
-        if self.on_pending is not None:
-            self.on_pending(sink)
+        self.on_pending(sink)
 
     def _report_acknowledged(self) -> None:
-        if self.on_acknowledged is not None:
-            self.on_acknowledged()
+        self.on_acknowledged()
 
     def _report_unwritable(self, sentence: str) -> None:
-        if self.on_unwritable is not None:
-            self.on_unwritable(sentence)
+        self.on_unwritable(sentence)
 
     def _report_writable(self) -> None:
-        if self.on_writable is not None:
-            self.on_writable()
+        self.on_writable()

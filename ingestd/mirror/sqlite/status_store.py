@@ -14,11 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
-from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.former_values import FormerValue
-from ingestd.mirror.history import HeldDifference, History, PastRun
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
@@ -32,9 +28,11 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
+from ingestd.mirror.reports import FailedPart, FormerValue, HeldDifference, History, PastRun, StoredCursor
 from ingestd.mirror.sqlite.entries.former_values import read_former
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.history import history, past_runs
@@ -47,8 +45,7 @@ _NOTICES = 5
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Implements `Observable`, `FailedPartReader`, `FormerValueReader`, `RejectionReader`, `DriftReader`, `HistoryReader` and
-    `CursorReader`.
+    Each call is consistent. Pages of rejections are ordered by id, the oldest first.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -56,7 +53,7 @@ class Observer:
         self._guard = threading.Lock()
 
     def sinks(self) -> list[SinkStatus]:
-        """See `Observable.sinks`."""
+        """Return all sinks, by address. Reads all entries."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_sinks"]).fetchall()
             blockers = _blockers(connection)
@@ -69,7 +66,7 @@ class Observer:
                 entries=entries,
                 pending=pending,
                 rejected=rejected,
-                drift=_checked(row[7:15]),
+                drift=from_row(DriftStatus, row[7:15]) if row[7] is not None else None,
                 last_attempt=_attempt(row[15:]),
                 trouble=blockers.get(address),
                 unexplained=unexplained.get(address, (0, True))[0],
@@ -82,19 +79,19 @@ class Observer:
         ]
 
     def blockers(self) -> dict[SinkAddress, LaneBlocker]:
-        """See `Observable.blockers`."""
+        """Return why deliveries wait, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             return _blockers(connection)
 
     def entries_of(self, sink: SinkAddress) -> int:
-        """See `Observable.entries_of`."""
+        """Return the number of entries of a sink; 0 if it is unknown. Reads all its entries."""
         with self._view() as connection:
             row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name)).fetchone()
         count: int = row[0]
         return count
 
     def pipelines(self) -> list[PipelineStatus]:
-        """See `Observable.pipelines`."""
+        """Return all pipelines that ever ran, by name."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_pipelines"]).fetchall()
             runs = {
@@ -122,33 +119,29 @@ class Observer:
         ]
 
     def failed_parts(self) -> list[FailedPart]:
-        """See `FailedPartReader.failed_parts`."""
+        """Return all failed parts that have not recovered, by name."""
         with self._view() as connection:
-            rows = connection.execute(SQL["failed_parts"]).fetchall()
-        return [
-            FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
-            for part, sentence, failures, since, retry_at in rows
-        ]
+            return [from_row(FailedPart, row) for row in connection.execute(SQL["failed_parts"])]
 
     def held_runs(self) -> list[HeldRun]:
-        """See `Observable.held_runs`."""
+        """Return the held runs, also those being written, by number."""
         with self._view() as connection:
             return [held_run(row) for row in connection.execute(SQL["held_list"])]
 
     def pending(self) -> int:
-        """See `Observable.pending`."""
+        """Return the number of pending entries of all sinks."""
         with self._view() as connection:
             count: int = connection.execute(SQL["pending_total"]).fetchone()[0]
         return count
 
     def rejected(self) -> int:
-        """See `Observable.rejected`."""
+        """Return the number of rejections."""
         with self._view() as connection:
             count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
         return count
 
     def backlog(self) -> list[SinkBacklog]:
-        """See `Observable.backlog`."""
+        """Return what waits for delivery, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             rows = connection.execute(SQL["backlog"]).fetchall()
         return [
@@ -157,37 +150,40 @@ class Observer:
         ]
 
     def rejected_by_pipeline(self) -> dict[str, int]:
-        """See `Observable.rejected_by_pipeline`."""
+        """Return the number of rejections of each pipeline that has any."""
         with self._view() as connection:
             return dict(connection.execute(SQL["rejected_by_pipeline"]).fetchall())
 
     def rejections(self, *, limit: int) -> list[Rejection]:
-        """See `Observable.rejections`."""
+        """Return the newest rejections, newest first."""
         with self._view() as connection:
             ids = connection.execute(SQL["rejections_newest"], (limit,)).fetchall()
             return _read_rejections(connection, [identity for (identity,) in ids])[::-1]
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
-        """See `RejectionReader.selected`."""
+        """Return the next page of matching rejections, with ids greater than ``after``."""
         with self._view() as connection:
             chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
             return _read_rejections(connection, [identity for (identity,) in chosen])
 
     def count(self, selection: Selection) -> int:
-        """See `RejectionReader.count`."""
+        """Return the number of matching rejections."""
         with self._view() as connection:
             statement, parameters = select_rejected(selection)
             count: int = connection.execute(f"SELECT count(*) FROM ({statement}\n)", parameters).fetchone()[0]
         return count
 
     def newest(self) -> int:
-        """See `RejectionReader.newest`."""
+        """Return the id of the newest rejection; 0 if there is none."""
         with self._view() as connection:
             identity: int = connection.execute(SQL["rejected_newest"]).fetchone()[0]
         return identity
 
     def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
-        """See `RejectionReader.records`."""
+        """Return the records of the next page of matching rejections with ids up to ``until``; None after the last page.
+
+        It is faster than `selected`.
+        """
         statement, parameters = select_rejected(selection, after=after, limit=limit)
         with self._view() as connection:
             page = f"SELECT max(id), json_group_array(id) FROM ({statement}\n) WHERE id <= :until"
@@ -198,53 +194,45 @@ class Observer:
         return RecordPage(records=msgspec.json.decode(records), pipelines=msgspec.json.decode(pipelines), last=last)
 
     def refusals(self, rejection: int) -> list[Refusal]:
-        """See `RejectionReader.refusals`."""
+        """Return the refusals of a rejection's entry, oldest first; none for records."""
         with self._view() as connection:
-            rows = connection.execute(SQL["refusals"], (rejection,)).fetchall()
-        return [
-            Refusal(at=at, operation=operation, status=status, request_id=request_id, words=words)
-            for at, operation, status, request_id, words in rows
-        ]
+            return [from_row(Refusal, row) for row in connection.execute(SQL["refusals"], (rejection,))]
 
     def forgotten(self) -> Forgotten | None:
-        """See `RejectionReader.forgotten`."""
+        """Return the deletions because of the limits; None if there were none."""
         with self._view() as connection:
             row = connection.execute(SQL["bounded"]).fetchone()
-        return Forgotten(count=row[0], at=row[1]) if row else None
+        return from_row(Forgotten, row) if row else None
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """See `DriftReader.drift`."""
+        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys that other programs added."""
         parameters = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
         with self._view() as connection:
             rows = connection.execute(SQL["drift_page"], parameters).fetchall()
-        findings = tuple(
-            DriftFinding(
-                key=row[1], workspace=row[2], sink=row[3], what=row[4], pipeline=row[5] or "", wanted=row[6],
-                wanted_type=row[7], found=row[8], found_type=row[9] or "", since=row[10], answer=row[11],
-            )
-            for row in rows
-        )  # fmt: skip
-        return DriftPage(findings=findings, next=(rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
+        findings = tuple(from_row(DriftFinding, row[1:]) for row in rows)
+        return DriftPage(findings=findings, next=(rows[-1][0], findings[-1].key) if len(rows) == limit else None)
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
-        """See `DriftReader.drift_checks`."""
+        """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
         with self._view() as connection:
             rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
-        return [(str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), checked(row[3:])) for row in rows]
+        return [
+            (str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), from_row(DriftStatus, row[3:])) for row in rows
+        ]
 
     def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
-        """See `DriftReader.unexplained`."""
+        """Return the unexplained entries of the sinks of ``pipelines``."""
         with self._view() as connection:
             return unexplained_page(connection, pipelines, after=after, limit=limit)
 
     def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
-        """See `Observable.ownership`."""
+        """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
-        return None if row is None else SinkOwnership(rejected=row[0], doubt=row[1])
+        return None if row is None else from_row(SinkOwnership, row)
 
     def unexplained_of(self, sink: SinkAddress) -> int:
-        """See `Observable.unexplained_of`."""
+        """Return the number of unexplained entries of a sink. Reads all its entries."""
         with self._view() as connection:
             row = connection.execute(SQL["sink_id"], (sink.workspace, sink.by, sink.name)).fetchone()
             return 0 if row is None else unexplained_count(connection, row[0])
@@ -255,45 +243,44 @@ class Observer:
             return [str(address) for address in _doubts(connection)]
 
     def origins(self, key: str) -> list[EntryOrigin]:
-        """See `Observable.origins`."""
+        """Return the sources of this key's entries, at most one for each sink."""
         with self._view() as connection:
             rows = connection.execute(SQL["origins"], (key,)).fetchall()
         return [
-            EntryOrigin(
-                workspace=row[0], sink=row[1], key=row[2], value=row[3], data_type=row[4], removed=bool(row[5]),
-                pending=bool(row[6]), position=row[7], pipeline=row[8] or "", partition=row[9] or "", read_at=row[10],
-                facts=json.loads(row[11] or "{}"), run=row[12], rejected=bool(row[13]), row_hash=row[14], delivered_at=row[15],
-                operation=row[16] or "", status=row[17], digest=row[18] or "", last_read=row[19],
+            from_row(
+                EntryOrigin,
+                row,
+                removed=bool(row[5]),
+                pending=bool(row[6]),
+                facts=json.loads(row[11] or "{}"),
+                rejected=bool(row[13]),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def former_values(self, key: str) -> list[FormerValue]:
-        """See `FormerValueReader.former_values`."""
+        """Return the former values of this key in all sinks, the newest first."""
         with self._view() as connection:
             return read_former(connection, key)
 
     def history(self, pipeline: str, partition: str) -> History | None:
-        """See `HistoryReader.history`."""
+        """Return the history of a partition; None if the pipeline never had it."""
         with self._view() as connection:
             return history(connection, pipeline, partition)
 
     def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
-        """See `HistoryReader.past_runs`."""
+        """Return runs of the partitions that were read last, the newest first."""
         with self._view() as connection:
             return past_runs(connection, pipeline, limit)
 
     def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
-        """See `HistoryReader.held_differences`."""
+        """Return what a held run would create or change, by key, from the key after ``after`` on."""
         with self._view() as connection:
-            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit}).fetchall()
-        return [
-            HeldDifference(key=key, before=before, before_type=before_type, after=value, after_type=data_type)
-            for key, before, before_type, value, data_type in rows
-        ]
+            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
+            return [from_row(HeldDifference, row) for row in rows]
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
-        """See `CursorReader.cursors`."""
+        """Return the cursors of the named partitions, or of all that the source still has, by name."""
         with self._view() as connection:
             return read_cursors(connection, pipeline, partitions)
 
@@ -312,21 +299,10 @@ class Observer:
                 self._connection.execute("ROLLBACK")
 
 
-def checked(row: Sequence[Any]) -> DriftStatus:
-    """Convert a row of ``drift_check``."""
-    tried_at, at, entries, added, changed, removed, failure, unexplained = row
-    return DriftStatus(
-        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure,
-        unexplained=unexplained,
-    )  # fmt: skip
-
-
 def _blockers(connection: sqlite3.Connection) -> dict[SinkAddress, LaneBlocker]:
     return {
-        SinkAddress(workspace=workspace, by=by, name=name): LaneBlocker(
-            standing=status, sentence=sentence, since=since, until=until
-        )
-        for workspace, by, name, status, sentence, since, until in connection.execute(SQL["blockers"])
+        SinkAddress(workspace=workspace, by=by, name=name): from_row(LaneBlocker, blocker)
+        for workspace, by, name, *blocker in connection.execute(SQL["blockers"])
     }
 
 
@@ -337,39 +313,22 @@ def _doubts(connection: sqlite3.Connection) -> dict[SinkAddress, str]:
     }
 
 
-def _checked(row: Sequence[Any]) -> DriftStatus | None:
-    return None if row[0] is None else checked(row)
-
-
 def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
+    rows = connection.execute(SQL["rejections_read"], (json.dumps(ids),))
     return [
-        Rejection(
-            id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],
-            position=row[6], field=row[7], key=row[8] or "", value=row[9], data_type=row[10] or "", removal=bool(row[11]),
-            reason=row[12], status=row[13], record=msgspec.json.decode(row[14]), at=row[15], last_at=row[16], times=row[17],
-            retried=row[18] is not None,
-        )
-        for row in connection.execute(SQL["rejections_read"], (json.dumps(ids),))
-    ]  # fmt: skip
+        from_row(Rejection, row, removal=bool(row[11]), record=msgspec.json.decode(row[14]), retried=bool(row[18]))
+        for row in rows
+    ]
 
 
-def _attempt(row: Sequence[object]) -> DeliveryAttempt | None:
-    if row[0] is None:
-        return None
-    operation, items, status, milliseconds, outcome, sentence = row
-    return DeliveryAttempt(
-        operation=str(operation), items=int(str(items)), status=None if status is None else int(str(status)),
-        milliseconds=float(str(milliseconds)), outcome=str(outcome), sentence=str(sentence),
-    )  # fmt: skip
+def _attempt(row: Sequence[Any]) -> DeliveryAttempt | None:
+    return None if row[0] is None else from_row(DeliveryAttempt, row)
 
 
 def _pipeline(pipeline: PipelineStatus, run: tuple[Any, ...] | None) -> PipelineStatus:
     """Return the counts with those of the pipeline's last run."""
     if run is None:
         return pipeline
-    identity, started, records, created, updated, unchanged, removed, rejected, failure = run
-    summary = RunSummary(
-        id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed, rejected=rejected,
-        collided=False,
-    )  # fmt: skip
+    identity, started, *counts, failure = run
+    summary = from_row(RunSummary, (identity, *counts), collided=False)
     return replace(pipeline, last_run_at=started, last_run=summary, failure=failure)

@@ -106,7 +106,7 @@ def test_a_rejected_record_rejects_its_group_with_a_reason_that_names_it(scene: 
     scene.read(row("a", "1"), row("a", "n/a"), row("b", "1"), row("", "5"))
     assert scene.entries() == {"b.mass": "1", "b.samples": "1"}
     sentence = (
-        "'kg' is used as a number, which has at most 19 digits before and 18 behind the point. Here 'kg' is 'n/a'."
+        "'kg' is used as a number, which has at most 19 digits before and 18 after the point. Here 'kg' is 'n/a'."
     )
     assert scene.reasons() == {
         "3": sentence,

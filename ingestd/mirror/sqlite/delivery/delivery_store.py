@@ -23,14 +23,14 @@ from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entrie
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
-from ingestd.mirror.sqlite.threads import in_thread
+from ingestd.mirror.sqlite.threads import in_thread, threaded
 
 _PAGE = 10_000
 """Entries adopted in one transaction; other writers can run between two."""
 
 
 class DeliveryStore:
-    """Implements `ingestd.mirror.port.Deliverable` over a state file.
+    """The delivery's interface of the mirror. Async; a method returns when its transaction is durable.
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
@@ -66,46 +66,15 @@ class DeliveryStore:
         self._deferred = DeferredAcknowledgements(self._writes, on_written=on_written)
 
     async def lanes(self) -> list[LaneState]:
-        """See `Deliverable.lanes`."""
+        """Return all sinks."""
         return await in_thread(self._reads, self._lanes)
 
     async def lane(self, sink: int) -> LaneState | None:
-        """See `Deliverable.lane`."""
+        """Return one sink; None if the mirror does not have it."""
         return next(iter(await in_thread(self._reads, self._lanes, sink)), None)
 
-    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """See `Deliverable.remember_sink`."""
-        await in_thread(self._writes, self._remember_sink, sink, workspace_id, sink_id, adopted)
-
-    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
-        """See `Deliverable.forget_sink`."""
-        return await in_thread(self._writes, self._forget_sink, sink, lost)
-
-    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """See `Deliverable.adopt`."""
-        return await in_thread(self._writes, self._adopt, sink, entries)
-
-    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """See `Deliverable.claim`."""
-        return await in_thread(self._reads, self._claim, sink, max_items, max_bytes)
-
-    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """See `Deliverable.acknowledge`."""
-        await in_thread(self._writes, self._acknowledge, claim, attempt)
-
-    async def acknowledge_some(
-        self,
-        claim: Claim,
-        *,
-        delivered: Sequence[str],
-        rejected: Sequence[RejectedEntry] = (),
-        attempt: DeliveryAttempt | None = None,
-    ) -> None:
-        """See `Deliverable.acknowledge_some`."""
-        await in_thread(self._writes, self._acknowledge_some, claim, delivered, rejected, attempt)
-
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """See `Deliverable.release`."""
+        """Release a claim: its unacknowledged entries are pending again. After `acknowledge` this has no effect."""
         segments = [part.segment for part in claim.parts]
         try:
             if attempt:
@@ -118,23 +87,14 @@ class DeliveryStore:
             else:
                 self._release(segments)
 
-    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """See `Deliverable.note_attempt`."""
-        await in_thread(self._writes, self._note, sink, attempt)
-
-    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        """See `Deliverable.note_blocker`."""
-        await in_thread(self._writes, self._note_blocker, sink, blocker)
-
     def close(self) -> None:
         """Finish the running work and end the threads. Acknowledgements without space are lost; their entries are sent again."""
         self._deferred.stop()
-        self._writes.submit(_unless_full, self._deferred.write_all).result()
+        with suppress(MirrorFull):
+            self._writes.submit(self._deferred.write_all).result()
         self._writes.shutdown()
         self._reads.shutdown()
         self._reader.close()
-
-    # ---------------------------------------------------------------------------------------- in the reading thread
 
     def _lanes(self, sink: int | None = None) -> list[LaneState]:
         return [
@@ -152,7 +112,9 @@ class DeliveryStore:
             )
         ]
 
-    def _claim(self, sink: int, max_items: int, max_bytes: int) -> Claim | None:
+    @threaded("_reads")
+    def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
         chosen, is_complete = self._choose(sink, max_items, max_bytes)
         self._sequence.hand_out(chosen)
         parts = []
@@ -215,9 +177,9 @@ class DeliveryStore:
         with self._claiming:
             self._claimed.release(segments)
 
-    # ---------------------------------------------------------------------------------------- in the writing thread
-
-    def _remember_sink(self, sink: int, workspace_id: str, sink_id: str, adopted: bool) -> None:
+    @threaded("_writes")
+    def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        """Store the service's ids of a sink."""
         self._deferred.write_all()
         with self._state.writing() as connection:
             earlier = self._sequence.is_earlier(sink_id)
@@ -230,7 +192,13 @@ class DeliveryStore:
         if adopted:
             self._sequence.add_sink(sink_id)
 
-    def _forget_sink(self, sink: int, lost: str) -> bool:
+    @threaded("_writes")
+    def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
+
+        ``lost``: the service's id of the lost sink; if the mirror remembers another sink, nothing changes. Return whether the
+        sink was forgotten.
+        """
         self._deferred.write_all()
         with self._state.writing() as connection:
             (remembered,) = connection.execute(SQL["sink_remembered"], (sink,)).fetchone()
@@ -242,7 +210,14 @@ class DeliveryStore:
         self._announce(sink)
         return True
 
-    def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
+    @threaded("_writes")
+    def adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
+
+        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
+        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
+        several chunks.
+        """
         self._deferred.write_all()
         acknowledged = 0
         for page in entries.iter_slices(_PAGE):
@@ -250,7 +225,9 @@ class DeliveryStore:
                 acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed, at=self._now())
         return acknowledged
 
-    def _acknowledge(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
+    @threaded("_writes")
+    def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """Acknowledge the whole claim as delivered."""
         # Without bodies, because the acknowledgement may have to wait in memory.
         parts = [
             _Delivered(
@@ -282,9 +259,16 @@ class DeliveryStore:
         claim_sink, count = claim.sink, sum(len(part.keys) for part in parts)
         self._write_in_order(DeferredAcknowledgement(write=write, segments=segments, keys=count))
 
-    def _acknowledge_some(
-        self, claim: Claim, delivered: Sequence[str], rejected: Sequence[RejectedEntry], attempt: DeliveryAttempt | None
+    @threaded("_writes")
+    def acknowledge_some(
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        rejected: Sequence[RejectedEntry] = (),
+        attempt: DeliveryAttempt | None = None,
     ) -> None:
+        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
         sink, segments = claim.sink, [part.segment for part in claim.parts]
         rejections = {entry.key: entry for entry in rejected}
         keys, at = [*delivered, *rejections], self._now()
@@ -324,40 +308,27 @@ class DeliveryStore:
             connection.execute(SQL["gone_acknowledged"], row)
         connection.execute(SQL["entries_delete_acknowledged"], row)
 
-    def _note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        _unless_full(lambda: self._write_blocker(sink, blocker))
-
-    def _write_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
-        with self._state.writing() as connection:
+    @threaded("_writes")
+    def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        """Store the sink's blocker. An acknowledged entry or None deletes it."""
+        with suppress(MirrorFull), self._state.writing() as connection:
             if blocker is None:
                 connection.execute(SQL["blocker_clear"], (sink,))
             else:
                 row = (sink, blocker.standing, blocker.sentence, blocker.since, blocker.until)
                 connection.execute(SQL["blocker_note"], row)
 
-    def _note(self, sink: int, attempt: DeliveryAttempt) -> None:
-        _unless_full(lambda: self._write_attempt(sink, attempt))
-
-    def _write_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        with self._state.writing() as connection:
+    @threaded("_writes")
+    def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
+        """Store an attempt; only the newest ones are kept."""
+        with suppress(MirrorFull), self._state.writing() as connection:
             self._add_attempt(connection, sink, attempt)
 
     def _add_attempt(self, connection: sqlite3.Connection, sink: int, attempt: DeliveryAttempt | None) -> None:
         if attempt is None:
             return
-        connection.execute(
-            SQL["attempt_add"],
-            (
-                sink,
-                self._now(),
-                attempt.operation,
-                attempt.items,
-                attempt.status,
-                attempt.milliseconds,
-                attempt.outcome,
-                attempt.sentence,
-            ),
-        )
+        row = (sink, self._now(), *msgspec.structs.astuple(attempt))
+        connection.execute(SQL["attempt_add"], row)
         connection.execute(SQL["attempt_prune"])
 
 
@@ -374,9 +345,3 @@ def _note_delivered(
 ) -> None:
     operation, status = (attempt.operation, attempt.status) if attempt is not None else ("", None)
     connection.execute(SQL["delivered_add"], (at, operation, status, json.dumps(list(segments))))
-
-
-def _unless_full(write: Callable[[], None]) -> None:
-    """Write optional data; skip it on a full disk."""
-    with suppress(MirrorFull):
-        write()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
-from typing import Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import msgspec
 import polars as pl
@@ -23,14 +23,12 @@ from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.ownership import unexplained_of
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
-from ingestd.mirror.sqlite.status_store import checked
-from ingestd.mirror.sqlite.threads import in_thread
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from ingestd.mirror.sqlite.threads import threaded
 
 _PAGE = 5_000
 
@@ -48,7 +46,7 @@ class _Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftStore:
-    """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
+    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts does not count.
 
     ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks,
     shared with the delivery, which removes a sink that the service has lost.
@@ -74,31 +72,14 @@ class DriftStore:
         self._checks: dict[int, _Check] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mirror-drift")
 
-    async def begin_check(self, sink: int) -> int:
-        """See `DriftKeeper.begin_check`."""
-        return await self._in(self._begin, sink)
+    @threaded("_thread")
+    def show(self, check: int, entries: pl.DataFrame) -> None:
+        """Add a chunk of the service's content.
 
-    async def show(self, check: int, entries: pl.DataFrame) -> None:
-        """See `DriftKeeper.show`."""
-        await self._in(self._checks[check].comparison.show, entries)
-
-    async def end_check(
-        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
-    ) -> DriftStatus:
-        """See `DriftKeeper.end_check`."""
-        return await self._in(self._end, check, unexplained, doubt)
-
-    async def abandon_check(self, check: int, failure: str) -> None:
-        """See `DriftKeeper.abandon_check`."""
-        await self._in(self._abandon, check, failure)
-
-    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """See `DriftKeeper.repair`."""
-        return await self._in(self._repair, sink, pipelines, remove_added)
-
-    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """See `DriftKeeper.adopt_drift`."""
-        return await self._in(self._adopt, sink, pipelines)
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
+        created the entry and updated it last; null if these are two accounts.
+        """
+        self._checks[check].comparison.show(entries)
 
     def close(self) -> None:
         """Finish the running work and close unfinished checks."""
@@ -106,12 +87,9 @@ class DriftStore:
         for check in self._checks.values():
             check.comparison.close()
 
-    # ------------------------------------------------------------------------------------------------ in the thread
-
-    async def _in(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_thread(self._thread, call, *args, **kwargs)
-
-    def _begin(self, sink: int) -> int:
+    @threaded("_thread")
+    def begin_check(self, sink: int) -> int:
+        """Begin a check: record what is acknowledged in the sink from now on. Return the check's id."""
         self._in_windows(sink, "gone", "gone_clear")
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
@@ -123,11 +101,19 @@ class DriftStore:
         self._checks[check] = _Check(sink=sink, comparison=comparison)
         return check
 
-    def _end(self, check: int, unexplained: RemoveUnexplained, doubt: bool) -> DriftStatus:
-        """Store the result of a check, one page in each transaction; the last transaction makes the check valid.
+    @threaded("_thread")
+    def end_check(self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False) -> DriftStatus:
+        """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
-        Each page is compared with the mirror as it is in that transaction. After a crash the next check replaces the findings
-        and repeats the rest.
+        ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
+        longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
+        entries, if there is exactly one. ``doubt``: if the mirror may not know everything that was sent to the sink, send again
+        the entries that differ and that sources have named since the start. Keys unknown to the mirror become unexplained.
+
+        If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
+
+        One page is one transaction, and compared with the mirror as it is in it; the last transaction makes the check valid.
+        After a crash the next check replaces the findings and repeats the rest.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -149,17 +135,22 @@ class DriftStore:
                 }
                 with self._watching(sink) as connection:
                     connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
-                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = from_row(DriftStatus, connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
                     self._watched.discard(sink)
             except _SinkLost:
                 with self._state.writing() as connection:
                     connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
-                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = from_row(DriftStatus, connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
         finally:
             self._watched.discard(sink)
             comparison.close()
         self._in_windows(sink, "gone", "gone_clear")
         return replace(status, swept=swept, repaired=repaired)
+
+    def _target(self, connection: sqlite3.Connection, sink: int) -> WriteTarget:
+        return WriteTarget(
+            connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
+        )
 
     @contextmanager
     def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:
@@ -229,16 +220,7 @@ class DriftStore:
             with self._watching(sink) as connection:
                 still = unexplained_of(connection, sink, page)
                 removed = (
-                    remove_entries(
-                        connection,
-                        still,
-                        sink=sink,
-                        partition=ADOPTED,
-                        run=0,
-                        claimed_segments=self._claimed,
-                        at=self._now(),
-                        any_partition=True,
-                    )
+                    remove_entries(self._target(connection, sink), still, any_partition=True)
                     if still
                     else Removed(removed=0, updated=0)
                 )
@@ -247,7 +229,9 @@ class DriftStore:
             swept += removed.removed
         return swept
 
-    def _abandon(self, check: int, failure: str) -> None:
+    @threaded("_thread")
+    def abandon_check(self, check: int, failure: str) -> None:
+        """End an incomplete check. The findings of the earlier check remain."""
         ended = self._checks.pop(check)
         ended.comparison.close()
         with self._state.writing() as connection:
@@ -255,7 +239,12 @@ class DriftStore:
             connection.execute(SQL["drift_failed"], (ended.sink, self._now(), failure))
         self._in_windows(ended.sink, "gone", "gone_clear")
 
-    def _repair(self, sink: int, pipelines: Collection[str], remove_added: bool) -> int:
+    @threaded("_thread")
+    def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
+        """Make the changed and removed entries of these pipelines pending again, and return their number.
+
+        ``remove_added``: also remove keys that other programs added.
+        """
         repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
         return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
 
@@ -343,20 +332,17 @@ class DriftStore:
             kept.append(group if hashes is None else group.filter(pl.col("row_hash").is_in(hashes.implode())))
         return pl.concat(kept) if kept else page.clear()
 
-    def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
+    @threaded("_thread")
+    def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
+        """Accept the service's values for these pipelines' entries and for added keys, and return their number.
+
+        An accepted value remains until the entry's record is mapped again.
+        """
         adopted = self._for_named(sink, json.dumps(list(pipelines)), self._adopt_named)
         return adopted + self._for_added(sink, _adopt_added)
 
     def _adopt_named(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
-        keep_former(
-            connection,
-            page["key"].to_list(),
-            sink=sink,
-            run=0,
-            at=self._now(),
-            ending="adopted",
-            claimed_segments=self._claimed,
-        )
+        keep_former(self._target(connection, sink), page["key"].to_list(), "adopted")
         changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
         connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
         removed = page.filter(pl.col("what") == "removed")["key"]

@@ -39,7 +39,7 @@ class ClaimedSegments:
             return True
 
     def release(self, segments: Iterable[int]) -> None:
-        """End the claims of segments; the others are ignored."""
+        """End the claims of segments; those without a claim are ignored."""
         with self._lock:
             self._claimed.difference_update(segments)
 

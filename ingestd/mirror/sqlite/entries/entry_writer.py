@@ -10,11 +10,11 @@ from itertools import chain, groupby, islice, repeat
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.deadband import is_within_band
-from ingestd.mirror.former_values import Ending
 from ingestd.mirror.port import Kind
-from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.reports import Ending
 from ingestd.mirror.sqlite.entries.former_values import keep_former
 from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
@@ -30,6 +30,7 @@ from ingestd.mirror.sqlite.entries.shared_keys import (
     keys_lacking,
     names_of,
 )
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.sql import SQL
 
 _KNOWN = {
@@ -85,15 +86,10 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_entries(
-    connection: sqlite3.Connection,
+    target: WriteTarget,
     entries: pl.DataFrame,
     *,
-    sink: int,
-    partition: int,
-    run: int,
     pipeline: str,
-    claimed_segments: ClaimedSegments,
-    at: float,
     ending: Ending = "replaced",
     repeated: RepeatedKeys | None = None,
     fresh: bool = False,
@@ -106,20 +102,20 @@ def write_entries(
     A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
     value, and ``last_read`` is the new one.
 
-    ``claimed_segments``: the segments in open claims. ``at``: now. ``ending``: why a value that differs ends.
+    ``ending``: why a value that differs ends.
     ``dated``: an equal entry gets this run and position, so that they show which record was the last.
     ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
-    ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values; None: ``run``.
+    ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values, if another one.
     """
-    location = {"sink": sink, "partition": partition, "run": run}
-    inserted = fresh and _insert(connection, entries, **location)
+    connection, sink, partition, run = target.connection, target.sink, target.partition, target.run
+    inserted = fresh and _insert(target, entries)
     known = None if inserted else _known(connection, sink, entries)
     if known is None:
         if not inserted:
-            _store(connection, entries, "create", **location, claimed_segments=claimed_segments)
-        _resolve(connection, sink, partition, entries)  # a rejected removal has no row
+            _store(target, entries, "create")
+        _resolve(target, entries)  # a rejected removal has no row
         return Written(created=entries.height)
-    claimed_segments.keep_unclaimed(_pending_segments(known))
+    target.claimed.keep_unclaimed(_pending_segments(known))
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     own = pl.col("partition") == partition
     exists = (pl.col("removed") == 0).fill_null(value=False)
@@ -145,26 +141,18 @@ def write_entries(
         _begin_again(connection, sink, owners.unexplained)
     named = None
     if has_others:
-        named = _share(connection, owners, same.filter(exists & ~own), changed.filter(exists & ~own), **location)
+        named = _share(target, owners, same.filter(exists & ~own), changed.filter(exists & ~own))
     if has_others or dated:
         # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
-        _set_owner(connection, same.filter(is_taken | (own & pl.lit(dated))), **location)
+        _set_owner(target, same.filter(is_taken | (own & pl.lit(dated))))
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
     )
     ended = changed.filter(pl.col("partition").is_not_null() & ~pl.col("key").is_in(lacking))["key"].to_list()
-    keep_former(
-        connection,
-        ended,
-        sink=sink,
-        run=run if ended_by is None else ended_by,
-        at=at,
-        ending=ending,
-        claimed_segments=claimed_segments,
-    )
-    _store_changed(connection, changed, **location, claimed_segments=claimed_segments)
-    _resolve(connection, sink, partition, changed)
+    keep_former(target if ended_by is None else replace(target, run=ended_by), ended, ending)
+    _store_changed(target, changed)
+    _resolve(target, changed)
     hashes = ["old_hash", "old_run", "row_hash"]
     of_partition = [one[hashes] for one in (touched, changed.filter(exists & own), named) if one is not None]
     replaced = pl.concat(of_partition).filter(pl.col("old_hash") != pl.col("row_hash"))
@@ -181,13 +169,12 @@ def write_entries(
     )
 
 
-def keep_entries(
-    connection: sqlite3.Connection, named: pl.DataFrame, *, sink: int, partition: int, run: int
-) -> Written:
+def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
     """Note that rejected records name entries: those of the partition keep their values and belong to these records now.
 
     So do the names of the partition for entries of others.
     """
+    connection, sink, partition = target.connection, target.sink, target.partition
     rejected = named.filter(pl.col("value").is_null())
     records = (rejected[name] for name in ("row_hash", "position"))
     rows = zip(*records, repeat(sink), rejected["key"], repeat(partition), strict=False)
@@ -198,7 +185,7 @@ def keep_entries(
     replaced = kept.filter(pl.col("old_hash") != pl.col("row_hash"))
     return Written(
         replaced=replaced["old_hash"],
-        replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
+        replaced_before=replaced.filter(pl.col("old_run") != target.run)["old_hash"],
         moved=bool(kept["moves"].any()),
     )
 
@@ -254,27 +241,17 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     updated: int
 
 
-def remove_entries(
-    connection: sqlite3.Connection,
-    keys: list[str],
-    *,
-    sink: int,
-    partition: int,
-    run: int,
-    claimed_segments: ClaimedSegments,
-    at: float,
-    any_partition: bool = False,
-) -> Removed:
+def remove_entries(target: WriteTarget, keys: list[str], *, any_partition: bool = False) -> Removed:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other one names.
 
-    ``any_partition``: also remove keys of other partitions. ``at``: now.
+    ``any_partition``: also remove keys of other partitions.
     """
-    known = known_entries(connection, sink, keys)
-    claimed_segments.keep_unclaimed(_pending_segments(known))
+    known = known_entries(target.connection, target.sink, keys)
+    target.claimed.keep_unclaimed(_pending_segments(known))
     if any_partition:
-        _begin_again(connection, sink, set(known.filter(pl.col("removed") == 0)["partition"]))
+        _begin_again(target.connection, target.sink, set(known.filter(pl.col("removed") == 0)["partition"]))
     gone = (
-        known.filter((pl.lit(any_partition) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
+        known.filter((pl.lit(any_partition) | (pl.col("partition") == target.partition)) & (pl.col("removed") == 0))
         .select(
             "key",
             pl.lit(None, dtype=pl.String).alias("value"),
@@ -285,47 +262,23 @@ def remove_entries(
         )
         .sort("key")
     )
-    passed, updated = pass_on(
-        connection,
-        gone["key"].to_list(),
-        sink=sink,
-        partition=partition,
-        ended_by=run,
-        claimed_segments=claimed_segments,
-        at=at,
-    )
+    passed, updated = pass_on(target, gone["key"].to_list())
     if passed:
         gone = gone.filter(~pl.col("key").is_in(passed))
-    keep_former(
-        connection,
-        gone["key"].to_list(),
-        sink=sink,
-        run=run,
-        at=at,
-        ending="removed",
-        claimed_segments=claimed_segments,
-    )
-    _store(connection, gone, "delete", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
-    _resolve(connection, sink, partition, gone)
+    keep_former(target, gone["key"].to_list(), "removed")
+    _store(target, gone, "delete")
+    _resolve(target, gone)
     return Removed(removed=gone.height, updated=updated)
 
 
-def pass_on(
-    connection: sqlite3.Connection,
-    keys: Sequence[str],
-    *,
-    sink: int,
-    partition: int,
-    ended_by: int,
-    claimed_segments: ClaimedSegments,
-    at: float,
-) -> tuple[list[str], int]:
-    """Pass entries that their ``partition`` no longer names to other partitions that do; return their keys.
+def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
+    """Pass entries that their partition no longer names to other partitions that do; return their keys.
 
-    ``keys`` are sorted; ``partition`` 0: no source explains their entries. Another partition of the same pipeline precedes those
-    of other pipelines, and of several the one that was read last. The second result is the number of entries that became
-    pending. Partitions that name a key again only if they are configured again are then read from their start.
+    ``keys`` are sorted; the partition `ADOPTED`: no source explains their entries. Another partition of the same pipeline
+    precedes those of other pipelines, and of several the one that was read last. The second result is the number of entries that
+    became pending. Partitions that name a key again only if they are configured again are then read from their start.
     """
+    connection, sink, partition = target.connection, target.sink, target.partition
     names = names_of(connection, sink, keys, partition) if keys else []
     if not names:
         return [], 0
@@ -344,16 +297,11 @@ def pass_on(
     updated = 0
     for name, entries in by_reading(list(chosen.values())):
         written = write_entries(
-            connection,
+            replace(target, partition=name.partition, run=name.run),
             entries,
-            sink=sink,
-            partition=name.partition,
-            run=name.run,
             pipeline=name.pipeline,
-            claimed_segments=claimed_segments,
-            at=at,
             succeeds=partition != ADOPTED,
-            ended_by=ended_by,
+            ended_by=target.run,
         )
         updated += written.changed
     describe_conflicts(connection, sink, sorted(chosen))
@@ -376,15 +324,13 @@ def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable
     connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
 
 
-def _insert(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> bool:
+def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
     """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
+    connection, location = target.connection, {"sink": target.sink, "partition": target.partition}
     connection.execute("SAVEPOINT fresh")
     try:
-        pieces = queue(connection, sink=sink, partition=partition, kind="create", entries=entries, over={})
-        for segment, piece in pieces:
-            write_rows(
-                connection, piece, sink=sink, segment=segment, removed=False, partition=partition, run=run, is_new=True
-            )
+        for segment, piece in queue(connection, **location, kind="create", entries=entries, over={}):
+            write_rows(connection, piece, **location, segment=segment, removed=False, run=target.run, is_new=True)
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO fresh")
         connection.execute("RELEASE fresh")
@@ -473,28 +419,20 @@ def _owners_of(
     )
 
 
-def _share(
-    connection: sqlite3.Connection,
-    owners: _Owners,
-    same: pl.DataFrame,
-    changed: pl.DataFrame,
-    *,
-    sink: int,
-    partition: int,
-    run: int,
-) -> pl.DataFrame:
+def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
     """Store who names the keys that more than one partition names.
 
     ``same``: equal entries of other owners, which keep them if they still name them. ``changed``: entries of other owners that
     the partition will own. Return the entries that the partition has named before as one of several; see `add_names`.
     """
+    connection, sink, partition = target.connection, target.sink, target.partition
     named, left = pl.col("partition").is_in(owners.removes), pl.col("partition").is_in(owners.unexplained)
     if kept := changed.filter(named)["key"].to_list():
         keep_names(connection, sink, kept)
     if owned := [*kept, *same.filter(left)["key"], *changed.filter(left)["key"]]:
         drop_names(connection, sink, partition, owned)
     added = pl.concat([one.select(_NAME) for one in (owners.theirs, same.filter(named))])
-    return add_names(connection, added, sink=sink, partition=partition, run=run)
+    return add_names(connection, added, sink=sink, partition=partition, run=target.run)
 
 
 def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFrame, reread: pl.DataFrame) -> None:
@@ -505,22 +443,14 @@ def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFram
     connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
 
 
-def _set_owner(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> None:
+def _set_owner(target: WriteTarget, entries: pl.DataFrame) -> None:
     """Make equal entries those of the partition, the run and their records."""
     columns = (entries[name] for name in ("row_hash", "position"))
-    fixed = (repeat(partition), repeat(run), repeat(sink))
-    connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
+    fixed = (repeat(target.partition), repeat(target.run), repeat(target.sink))
+    target.connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
 
 
-def _store_changed(
-    connection: sqlite3.Connection,
-    changed: pl.DataFrame,
-    *,
-    sink: int,
-    partition: int,
-    run: int,
-    claimed_segments: ClaimedSegments,
-) -> None:
+def _store_changed(target: WriteTarget, changed: pl.DataFrame) -> None:
     """Write and queue entries that must be sent; ``changed`` are joined with `known_entries`."""
     # A pending create remains a create. The service knows every other entry that has a row in the mirror.
     is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
@@ -530,20 +460,12 @@ def _store_changed(
     parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
     for kind, part in parts.items():
         if part.height:
-            _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
+            _store(target, part, kind)
 
 
-def _store(
-    connection: sqlite3.Connection,
-    entries: pl.DataFrame,
-    kind: Kind,
-    *,
-    sink: int,
-    partition: int,
-    run: int,
-    claimed_segments: ClaimedSegments,
-) -> None:
+def _store(target: WriteTarget, entries: pl.DataFrame, kind: Kind) -> None:
     """Write rows and queue them; remove pending ones from their older segments."""
+    connection, sink, partition = target.connection, target.sink, target.partition
     lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()
     over: dict[int, list[int]] = {}
     if lost:
@@ -551,16 +473,16 @@ def _store(
         for segment, text in rows:
             older = json.loads(text)
             # The oldest one stays, because a request with it may still take effect (`ClaimPart.oldest`).
-            over[segment] = [one for one in older if one in claimed_segments or one == min(older)]
+            over[segment] = [one for one in older if one in target.claimed or one == min(older)]
     for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
         write_rows(
-            connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=run
+            connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=target.run
         )
     leave(connection, lost)
 
 
-def _resolve(connection: sqlite3.Connection, sink: int, partition: int, changed: pl.DataFrame) -> None:
+def _resolve(target: WriteTarget, changed: pl.DataFrame) -> None:
     """Delete the rejections of changed entries: the service has not seen their new values yet. Key conflicts remain."""
-    if changed.height and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
-        keys = json.dumps(changed["key"].to_list())
-        connection.execute(SQL["rejected_keys"], {"sink": sink, "partition": partition, "keys": keys})
+    if changed.height and target.connection.execute(SQL["rejected_any_entry"], (target.sink,)).fetchone():
+        row = {"sink": target.sink, "partition": target.partition, "keys": json.dumps(changed["key"].to_list())}
+        target.connection.execute(SQL["rejected_keys"], row)

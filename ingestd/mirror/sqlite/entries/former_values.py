@@ -1,4 +1,4 @@
-"""Former values of entries; see `ingestd.mirror.former_values`.
+"""Former values of entries; see `ingestd.mirror.reports`.
 
 A value is stored when it ends, in the transaction of the change. So first loads and unchanged entries cost nothing.
 """
@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ingestd.mirror.former_values import Ending, FormerValue
-from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.reports import Ending, FormerValue
+from ingestd.mirror.sqlite.entries.target import WriteTarget
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
@@ -22,23 +23,21 @@ AT_MOST = 1_000_000
 """Former values of all entries. The oldest ones are deleted, also those of removed entries."""
 
 
-def keep_former(
-    connection: sqlite3.Connection,
-    keys: Sequence[str],
-    *,
-    sink: int,
-    run: int,
-    at: float,
-    ending: Ending,
-    claimed_segments: ClaimedSegments,
-) -> None:
+def keep_former(target: WriteTarget, keys: Sequence[str], ending: Ending) -> None:
     """Store the present values of ``keys`` (unique, sorted) before they change. Keys without an entry are ignored."""
     if not keys:
         return
-    listed, claimed = json.dumps(list(keys)), json.dumps(list(claimed_segments))
-    row = {"sink": sink, "keys": listed, "claimed": claimed, "run": run, "at": at, "ending": ending}
-    connection.execute(SQL["former_keep"], row)
-    _drop_beyond(connection, sink, listed)
+    listed, claimed = json.dumps(list(keys)), json.dumps(list(target.claimed))
+    row = {
+        "sink": target.sink,
+        "keys": listed,
+        "claimed": claimed,
+        "run": target.run,
+        "at": target.at,
+        "ending": ending,
+    }
+    target.connection.execute(SQL["former_keep"], row)
+    _drop_beyond(target.connection, target.sink, listed)
 
 
 def keep_found(
@@ -53,15 +52,8 @@ def keep_found(
 
 
 def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
-    """See `ingestd.mirror.former_values.FormerValueReader.former_values`."""
-    return [
-        FormerValue(
-            workspace=row[0], sink=row[1], value=row[2], data_type=row[3], pipeline=row[4] or "", partition=row[5] or "",
-            position=row[6], run=row[7], read_at=row[8], delivery=row[9], delivered_at=row[10], ended_at=row[11],
-            ended_by=row[12], ending=row[13],
-        )
-        for row in connection.execute(SQL["former_of_key"], (key,))
-    ]  # fmt: skip
+    """See `Observer.former_values`."""
+    return [from_row(FormerValue, row) for row in connection.execute(SQL["former_of_key"], (key,))]
 
 
 def _drop_beyond(connection: sqlite3.Connection, sink: int, keys: str) -> None:

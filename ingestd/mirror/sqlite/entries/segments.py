@@ -16,7 +16,6 @@ import msgspec
 import polars as pl
 
 from ingestd.mirror.port import Kind
-from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.sql import SQL
 
 ITEMS = 5000
@@ -118,3 +117,9 @@ def _shrink(connection: sqlite3.Connection, segment: int) -> None:
         return
     _, kept = live_body(connection, sink, segment, body)
     connection.execute(SQL["segment_shrink"], (len(kept), kept, segment))
+
+
+def json_rows(frame: pl.DataFrame) -> str:
+    """Return the rows of a frame, one object each, with the names of its columns."""
+    # polars 2.1 writes `[]` for a frame that has rows but an empty first chunk, as a filter leaves it.
+    return frame.rechunk().write_json()

@@ -22,7 +22,7 @@ from ingestd.mirror.sqlite.entries.snapshots import load_snapshot, store_snapsho
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
-from ingestd.mirror.sqlite.threads import in_thread
+from ingestd.mirror.sqlite.threads import threaded
 
 _PAGE = 5_000
 
@@ -33,7 +33,7 @@ _ENTRY = {
 
 
 class RejectedStore:
-    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file.
+    """Changes rejections. Async; a method returns when its effect is durable.
 
     ``announce`` is called with the id of a sink that has new pending entries.
     """
@@ -44,23 +44,17 @@ class RejectedStore:
         self._announce = announce
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mirror-rejected")
 
-    async def retry(self, selection: Selection) -> Retried:
-        """See `RejectionKeeper.retry`."""
-        return await in_thread(self._thread, self._retry, selection)
-
-    async def drop(self, selection: Selection) -> int:
-        """See `RejectionKeeper.drop`."""
-        return await in_thread(self._thread, self._drop, selection)
-
-    async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """See `RejectionKeeper.bound`."""
-        return await in_thread(self._thread, self._bound, keep_seconds, keep_rows)
-
     def close(self) -> None:
         """Finish the running work."""
         self._thread.shutdown()
 
-    def _retry(self, selection: Selection) -> Retried:
+    @threaded("_thread")
+    def retry(self, selection: Selection) -> Retried:
+        """Retry the selected rejections.
+
+        Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
+        mapped it again: its partition is read from the start, and only the retried records are mapped.
+        """
         partitions: dict[int, str] = {}
         records = entries = 0
         for chosen in self._pages(selection):
@@ -88,14 +82,22 @@ class RejectedStore:
             connection.execute(SQL["partition_add_retry"], (partition,))
             _reopen(connection, partition, marked)
 
-    def _drop(self, selection: Selection) -> int:
+    @threaded("_thread")
+    def drop(self, selection: Selection) -> int:
+        """Delete the selected rejections and return their number.
+
+        Their values are not delivered until the source changes or the whole partition is read again. A dropped entry that is
+        missing in the service is not drift.
+        """
         count = 0
         for chosen in self._pages(selection):
             with chosen as connection:
                 count += _drop_chosen(connection)
         return count
 
-    def _bound(self, keep_seconds: float | None, keep_rows: int | None) -> int:
+    @threaded("_thread")
+    def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
+        """Delete rejections older than ``keep_seconds`` and the oldest beyond ``keep_rows``. Return their number."""
         now, count = self._now(), 0
         while True:
             with self._state.writing() as connection:

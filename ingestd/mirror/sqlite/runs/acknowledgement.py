@@ -21,7 +21,7 @@ _PAGE = 1_000
 def acknowledgement_of(
     connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
 ) -> Acknowledgement:
-    """See `ingestd.mirror.port.Intake.acknowledgement`; ``reader`` opens a connection for rejections, which may be many."""
+    """See `IntakeStore.acknowledgement`; ``reader`` opens a connection for rejections, which may be many."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
     run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
         row

@@ -7,19 +7,23 @@ import sqlite3
 from collections.abc import Sequence
 
 from ingestd.core.record import Cursor
-from ingestd.mirror.cursors import StoredCursor
+from ingestd.mirror.reports import StoredCursor
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class CursorStore:
-    """Implements `ingestd.mirror.cursors.CursorKeeper` over a state file."""
+    """Changes cursors. The delivered values stay known, so a second reading sends only values that differ."""
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
 
     def set_cursor(self, pipeline: str, partition: str, cursor: Cursor | None) -> bool:
-        """See `CursorKeeper.set_cursor`."""
+        """Store the cursor of a partition (None: its beginning); return False if the pipeline never had the partition.
+
+        No reading of the partition may run, because its end would store another cursor.
+        """
         row = {
             "pipeline": pipeline,
             "partition": partition,
@@ -31,15 +35,6 @@ class CursorStore:
 
 
 def read_cursors(connection: sqlite3.Connection, pipeline: str, partitions: Sequence[str]) -> list[StoredCursor]:
-    """See `CursorReader.cursors`."""
+    """See `Observer.cursors`."""
     rows = connection.execute(SQL["cursors_of"], {"pipeline": pipeline, "names": json.dumps(list(partitions))})
-    return [
-        StoredCursor(
-            partition=name,
-            cursor=json.loads(cursor) if cursor is not None else None,
-            at=at,
-            pending=pending,
-            rejected=rejected,
-        )
-        for name, cursor, at, pending, rejected in rows
-    ]
+    return [from_row(StoredCursor, row, cursor=json.loads(row[1]) if row[1] is not None else None) for row in rows]

@@ -14,12 +14,13 @@ from ingestd.core.guard import RunEffect
 from ingestd.core.record import Cursor
 from ingestd.mirror.port import Amendment, HeldRun, Removal
 from ingestd.mirror.sqlite.entries.snapshots import digest_of, store_held_snapshot
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 
 class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`.
+    """How a complete reading ended, and why its caller holds it; see `IntakeStore.finish_run`.
 
     ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
     """
@@ -55,17 +56,8 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
     row = connection.execute(SQL["held_of_partition"], (partition,)).fetchone()
     if row is None:
         return None
-    run, state, since, content, cursor, retries, same, current = row
-    return KnownHold(
-        run=run,
-        state=state,
-        since=since,
-        content=content,
-        cursor=json.loads(cursor),
-        retries=retries,
-        same_mapping=bool(same),
-        current=bool(current),
-    )
+    *_, cursor, _, same, current = row
+    return from_row(KnownHold, row, cursor=json.loads(cursor), same_mapping=bool(same), current=bool(current))
 
 
 def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | None:
@@ -149,16 +141,4 @@ def read_hold(connection: sqlite3.Connection, run: int) -> HeldRun:
 
 def held_run(row: tuple[Any, ...]) -> HeldRun:
     """Return the value of a row of ``held_read`` or ``held_list``."""
-    run, pipeline, partition, since, reasons, state, records, created, updated, removed = row
-    return HeldRun(
-        run=run,
-        pipeline=pipeline,
-        partition=partition,
-        since=since,
-        reasons=tuple(json.loads(reasons)),
-        state=state,
-        records=records,
-        created=created,
-        updated=updated,
-        removed=removed,
-    )
+    return from_row(HeldRun, row, reasons=tuple(json.loads(row[4])))

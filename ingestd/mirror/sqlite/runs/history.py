@@ -1,17 +1,18 @@
-"""The history of a partition; see `ingestd.mirror.history`."""
+"""The history of a partition; see `ingestd.mirror.reports`."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 
-from ingestd.mirror.history import History, PastRun
 from ingestd.mirror.port import RunSummary
+from ingestd.mirror.reports import History, PastRun
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 
 def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> History | None:
-    """See `HistoryReader.history`."""
+    """See `Observer.history`."""
     known = connection.execute(SQL["history_partition"], (pipeline, partition)).fetchone()
     if known is None:
         return None
@@ -27,7 +28,7 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
         pipeline=pipeline,
         name=partition,
         cursor=json.loads(cursor) if cursor else None,
-        reading=_summary(found) if found else None,
+        reading=from_row(RunSummary, found[:7], collided=False) if found else None,
         read_at=found[7] if found else 0,
         facts=facts,
         same_as=before[0] if before else "",
@@ -47,27 +48,16 @@ def content_before(connection: sqlite3.Connection, run: int, sha256: str) -> tup
     return (found[0], found[1]) if found else None
 
 
-def _summary(row: tuple[int, ...]) -> RunSummary:
-    identity, records, created, updated, unchanged, removed, rejected = row[:7]
-    return RunSummary(
-        id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
-        rejected=rejected, collided=False,
-    )  # fmt: skip
-
-
 _PARTITIONS = 50
 _RUNS_OF_PARTITION = 20
 
 
 def past_runs(connection: sqlite3.Connection, pipeline: str, limit: int) -> list[PastRun]:
-    """See `HistoryReader.past_runs`."""
+    """See `Observer.past_runs`."""
     found: list[PastRun] = []
     for partition, name in connection.execute(SQL["partitions_newest"], (pipeline, _PARTITIONS)).fetchall():
         for row in connection.execute(SQL["runs_newest"], (partition, _RUNS_OF_PARTITION)):
-            identity, started, ended, records, created, updated, unchanged, removed, rejected, failure = row
-            summary = RunSummary(
-                id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
-                rejected=rejected, collided=False,
-            )  # fmt: skip
+            identity, started, ended, *counts, failure = row
+            summary = from_row(RunSummary, (identity, *counts), collided=False)
             found.append(PastRun(partition=name, started=started, ended=ended, summary=summary, failure=failure))
     return sorted(found, key=lambda run: run.summary.id, reverse=True)[:limit]

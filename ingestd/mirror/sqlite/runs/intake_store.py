@@ -31,6 +31,7 @@ from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_con
 from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejections.rejected_rows import (
     drop_read_again,
@@ -60,7 +61,7 @@ _Row: TypeAlias = tuple[Any, ...]
 
 
 class IntakeStore:
-    """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads.
+    """The intake's interface of the mirror. Methods block, and several threads may call them.
 
     ``opened``: the replayable partitions that the sources have named since the start.
     """
@@ -81,16 +82,14 @@ class IntakeStore:
         self._announce = announce
         self._to_announce: set[int] = set()
         self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
-        self._finisher = RunFinisher(
-            state, self._writer, now=now, claimed_segments=claimed_segments, announce=self._announce_durable
-        )
+        self._finisher = RunFinisher(state, self._writer, now=now, announce=self._announce_durable)
         self._retry = RetriedRecords(self._writer, now=now)
         self._runs: dict[int, RunState] = {}
         self._retries: dict[int, int] = {}
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         self._changes_untouched: dict[str, int] = {}
         """`StateFile.changes` when a pass of a pipeline was noted, and when none of its partitions was touched."""
-        self._pruner = Pruner(state, now=now)
+        self.pruner = Pruner(state, now=now)
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
                 connection.execute(SQL[statement])
@@ -137,10 +136,11 @@ class IntakeStore:
         # Another pipeline names these keys, too: they become its entries, without a reading of its source.
         sinks: set[int] = set()
         for sink, keys in freed_keys(connection):
+            target = WriteTarget(
+                connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
+            )
             for page in pages(keys, PAGE):
-                _, updated = pass_on(
-                    connection, page, sink=sink, partition=ADOPTED, ended_by=0, claimed_segments=self._claimed, at=self._now()
-                )  # fmt: skip
+                _, updated = pass_on(target, page)
                 sinks |= {sink} if updated else set()
         end_inactive_conflicts(connection)
         if renamed:
@@ -150,7 +150,12 @@ class IntakeStore:
 
     @contextmanager
     def batch(self, pipeline: str) -> Iterator[WriteBatch]:
-        """See `Intake.batch`."""
+        """Make what this thread writes in the context durable together, at its end: small partitions of one pipeline.
+
+        Each call in the context is complete or undone on its own, and an exception of one undoes no other. Other writers wait
+        meanwhile, so the context is short and waits for nothing, such as a source. If the state file fails, everything in the
+        context is undone.
+        """
         sinks: set[int] = set()
         try:
             with self._finisher.ending(pipeline), self._claimed_until_commit() as written:
@@ -174,14 +179,17 @@ class IntakeStore:
             self._announce(sink)
 
     def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
-        """See `Intake.known_cursor`."""
+        """Return the ``cursor`` that `open_partition` would return; write nothing."""
         of_sink = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
             row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
         return json.loads(row[0]) if row is not None and row[0] is not None else None
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """See `Intake.open_partition`."""
+        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
+
+        The cursor of a partition that is not replayable is kept under another mapping or sink.
+        """
         address = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
             (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
@@ -232,7 +240,11 @@ class IntakeStore:
     def begin_run(
         self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
     ) -> int:
-        """See `Intake.begin_run`."""
+        """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
+
+        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. It has no effect on the first
+        run of the partition. ``can_hold``: the caller may pass reasons to `finish_run`.
+        """
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
@@ -274,7 +286,16 @@ class IntakeStore:
         facts: Mapping[str, str],
         resolved: Sequence[str] = (),
     ) -> int:
-        """See `Intake.commit`."""
+        """Commit one batch and return the number of changed entries.
+
+        ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An entry
+        without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
+        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
+        `is_within_band`. ``rejects``: each with its row hash,
+        None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
+        rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
+        """
         current = self._runs[run]
         if entries["value"].null_count():  # of equal keys, one with a value wins
             entries = pl.concat(
@@ -328,7 +349,23 @@ class IntakeStore:
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,
     ) -> RunSummary:
-        """See `Intake.finish_run`."""
+        """End a complete run.
+
+        ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
+        None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
+        that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
+        next reading of the partition maps all records.
+
+        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
+
+        ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
+        With ``deletes`` "remove", so are entries there that no record produces any more. A complete amendment collides if the
+        positions of the entries do not show which record produces each, or if the guard would hold the removal.
+
+        A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
+        passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
+        held run or of a discarded run is ignored.
+        """
         end = EndOfRun(
             cursor=cursor,
             seen=seen.hashes if seen is not None else None,
@@ -343,15 +380,26 @@ class IntakeStore:
         return summary
 
     def approve(self, run: int) -> RunSummary:
-        """See `Intake.approve`."""
+        """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted one.
+
+        Raises:
+            RunNotHeld: there is no such held run, or a later run replaced it.
+        """
         return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
 
     def discard(self, run: int) -> HeldRun:
-        """See `Intake.discard`."""
+        """Delete the entries of a held run. The content is not held again until it changes.
+
+        Raises:
+            RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
+        """
         return self._finisher.discard(run)
 
     def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
-        """See `Intake.fail_run`."""
+        """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.
+
+        ``reasons``: why the caller would hold the run; its batches are then discarded.
+        """
         current = self._runs[run]
         if current.staged and not reasons:
             self._finisher.end_early(current)
@@ -367,7 +415,12 @@ class IntakeStore:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
-        """See `Intake.note_pass`. Without a change since the last one it needs no transaction."""
+        """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
+
+        ``whole``: each is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
+
+        Without a change since the last one it needs no transaction.
+        """
         if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
             return
         with self._state.writing() as connection:
@@ -380,12 +433,15 @@ class IntakeStore:
             self._changes_at_pass[pipeline, whole] = changes
 
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
-        """See `Intake.known_content`."""
+        """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """See `Intake.retried_records`."""
+        """Return at most ``limit`` retried rejections of an incremental partition that no reading has repeated, the oldest first.
+
+        All of them are of one run, and have positions of one type.
+        """
         with self._state.writing() as connection:
             return self._retry.records(connection, partition, retries=self._retries.get(partition, 0), limit=limit)
 
@@ -397,13 +453,20 @@ class IntakeStore:
         entries: pl.DataFrame,
         rejects: Sequence[tuple[Reject, int | None]],
     ) -> int:
-        """See `Intake.map_retried`."""
+        """Replace rejections by what their stored ``records`` produce, in one transaction; return the number of changed entries.
+
+        ``records`` are from `retried_records`; ``entries`` and ``rejects`` are as in `commit`. A key that a later record has
+        written keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
+        """
         with self._state.writing() as connection:
             run, written = self._retry.map(connection, partition, records, entries=_by_key(entries), rejects=rejects)
         return self._writer.note_written(run, written)
 
     def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
-        """See `Intake.acknowledged_partitions`. If nothing was touched and nothing has changed since, it needs no transaction."""
+        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement.
+
+        If nothing was touched and nothing has changed since the last call, it needs no transaction.
+        """
         if self._changes_untouched.get(pipeline) == self._state.changes:
             return []
         rows: list[tuple[float, int, Partition, str]] = []
@@ -429,29 +492,17 @@ class IntakeStore:
         return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
 
     def acknowledgement(self, partition: int) -> Acknowledgement:
-        """See `Intake.acknowledgement`."""
+        """Return the result of the last reading of a partition of `acknowledged_partitions`."""
         with self._state.writing() as connection:
             return acknowledgement_of(connection, partition, self._state.reader)
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
-        """See `Intake.acknowledge`."""
+        """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
         with self._state.writing() as connection:
             connection.execute(SQL["partition_acknowledge"], (partition, json.dumps(cursor)))
             connection.execute(SQL["wait_clear"], (partition,))
             if gone:
                 connection.execute(SQL["partition_gone"], (0, partition))
-
-    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """See `Intake.old_partitions`."""
-        return self._pruner.old_partitions(pipeline)
-
-    def note_gone(self, partition: int) -> None:
-        """See `Intake.note_gone`."""
-        self._pruner.note_gone(partition)
-
-    def prune(self) -> None:
-        """See `Intake.prune`."""
-        self._pruner.prune()
 
     def _snapshot(self, partition: int) -> Snapshot:
         with self._state.writing() as connection:

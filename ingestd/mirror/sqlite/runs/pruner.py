@@ -54,7 +54,10 @@ class Pruner:
         self._looked_until: dict[str, int] = {}
 
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """Return (id, name) of the next few old partitions of a pipeline; each call continues after the last one."""
+        """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
+
+        Each call returns the next ones; after the last ones an empty list, then the first ones again.
+        """
         with self._state.writing() as connection:
             before = self._looked_until.pop(pipeline, None)
             if before is None:
@@ -68,7 +71,7 @@ class Pruner:
         return [(identity, name) for identity, name, _ in rows]
 
     def note_gone(self, partition: int) -> None:
-        """Record that the source no longer has a partition."""
+        """Record that the source no longer has a partition; opening it again reverts this."""
         with self._state.writing() as connection:
             connection.execute(SQL["partition_gone"], (self._now(), partition))
 

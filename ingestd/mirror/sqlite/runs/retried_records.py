@@ -28,7 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """See `ingestd.mirror.port.Intake.retried_records`. ``retries``: those requested before the last reading began."""
+        """See `IntakeStore.retried_records`. ``retries``: those requested before the last reading began."""
         found = [
             RetriedRecord(
                 id=identity,
@@ -55,7 +55,7 @@ class RetriedRecords:
         entries: pl.DataFrame,
         rejects: Sequence[tuple[Reject, int | None]],
     ) -> tuple[RunState, Written | None]:
-        """See `ingestd.mirror.port.Intake.map_retried`. ``entries`` are sorted by key."""
+        """See `IntakeStore.map_retried`. ``entries`` are sorted by key."""
         run = self._begin(connection, partition)
         signed = entries["row_hash"].cast(pl.Int64, wrap_numerical=True)
         known = {

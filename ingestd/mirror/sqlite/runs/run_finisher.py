@@ -19,7 +19,6 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
 from ingestd.core.record import NOTICE
 from ingestd.mirror.port import Amendment, HeldRun, Removal, RunSummary
-from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import pass_on, remove_entries
 from ingestd.mirror.sqlite.entries.ownership import disown, left_over
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
@@ -67,13 +66,11 @@ class RunFinisher:
         writer: RunWriter,
         *,
         now: Callable[[], float],
-        claimed_segments: ClaimedSegments,
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
         self._writer = writer
         self._now = now
-        self._claimed = claimed_segments
         self._announce = announce
         self._finished: Counter[str] = Counter()
         self._repeated: dict[int, RepeatedKeys] = {}
@@ -88,7 +85,7 @@ class RunFinisher:
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
-        """End a complete run; see `Intake.finish_run`."""
+        """End a complete run; see `IntakeStore.finish_run`."""
         with self._ending[run.pipeline]:
             collides = run.outdated and not run.whole
             if run.guard is not None and (end.seen is not None or end.partial) and not collides:
@@ -120,7 +117,7 @@ class RunFinisher:
                 self._apply_staged(run)
 
     def approve(self, number: int, open_runs: Callable[[str], Iterable[RunState]]) -> RunSummary:
-        """Write a held run; see `Intake.approve`. ``open_runs`` returns the open runs of a pipeline."""
+        """Write a held run; see `IntakeStore.approve`. ``open_runs`` returns the open runs of a pipeline."""
         with self._state.writing() as connection:
             held = read_hold(connection, number)
         with self._ending[held.pipeline]:
@@ -132,7 +129,7 @@ class RunFinisher:
         return summary
 
     def discard(self, number: int) -> HeldRun:
-        """Delete the entries of a held run; see `Intake.discard`."""
+        """Delete the entries of a held run; see `IntakeStore.discard`."""
         with self._state.writing() as connection:
             held = read_hold(connection, number)
         with self._ending[held.pipeline], self._state.writing() as connection:
@@ -405,15 +402,7 @@ class RunFinisher:
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
-                passed, updated = pass_on(
-                    connection,
-                    page,
-                    sink=run.sink,
-                    partition=run.partition,
-                    ended_by=run.id,
-                    claimed_segments=self._claimed,
-                    at=self._now(),
-                )
+                passed, updated = pass_on(self._writer.target(connection, run), page)
                 self._writer.count(connection, run, None, updated=updated)
                 disown(connection, run.sink, sorted({*page}.difference(passed)))
             if updated:
@@ -429,15 +418,7 @@ class RunFinisher:
         """Queue removals in pages, so that other writers can run between two."""
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
-                removed = remove_entries(
-                    connection,
-                    page,
-                    sink=run.sink,
-                    partition=run.partition,
-                    run=run.id,
-                    claimed_segments=self._claimed,
-                    at=self._now(),
-                )
+                removed = remove_entries(self._writer.target(connection, run), page)
                 self._writer.count(connection, run, None, removed=removed.removed, updated=removed.updated)
             if removed.removed or removed.updated:
                 self._announce(run.sink)

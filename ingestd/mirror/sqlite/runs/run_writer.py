@@ -14,7 +14,8 @@ from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.json_rows import json_rows
+from ingestd.mirror.sqlite.entries.segments import json_rows
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.rejections.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -70,6 +71,12 @@ class RunWriter:
         self._claimed = claimed_segments
         self._announce = announce
 
+    def target(self, connection: sqlite3.Connection, run: RunState) -> WriteTarget:
+        """Return what a transaction writes entries of a run for."""
+        return WriteTarget(
+            connection=connection, sink=run.sink, partition=run.partition, run=run.id, claimed=self._claimed, at=self._now()
+        )  # fmt: skip
+
     def location(self, run: RunState) -> RejectionLocation:
         """Return the location and time for rejections of a run."""
         return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
@@ -85,8 +92,7 @@ class RunWriter:
     def write(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written:
         """Write entries, and store the conflicts with other pipelines. Entries without a value stay as they are."""
         if entries["value"].null_count():
-            location = {"sink": run.sink, "partition": run.partition, "run": run.id}
-            kept = keep_entries(connection, entries, **location)
+            kept = keep_entries(self.target(connection, run), entries)
             entries = entries.filter(pl.col("value").is_not_null())
             written = self.write(connection, run, entries) if entries.height else Written()
             return replace(
@@ -96,14 +102,9 @@ class RunWriter:
                 moved=written.moved or kept.moved,
             )
         written = write_entries(
-            connection,
+            self.target(connection, run),
             entries,
-            sink=run.sink,
-            partition=run.partition,
-            run=run.id,
             pipeline=run.pipeline,
-            claimed_segments=self._claimed,
-            at=self._now(),
             ending="approved" if run.approved else "replaced",
             repeated=run.repeated_keys if run.snapshot else None,
             fresh=run.fresh,

@@ -159,7 +159,8 @@ UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, positio
 DELETE FROM entry WHERE sink = ? AND key = ?
 
 -- name: drift_page
-SELECT d.sink, d.key, k.workspace, k.name, d.what, l.name, d.wanted, d.wanted_type, d.found, d.found_type, d.since, d.answer
+SELECT d.sink, k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found,
+  coalesce(d.found_type, ''), d.since, d.answer
 FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE (d.sink, d.key) > (:sink, :key)
   AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND (EXISTS (

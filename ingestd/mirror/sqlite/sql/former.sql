@@ -27,7 +27,7 @@ DELETE FROM former WHERE id IN (
 DELETE FROM former WHERE id <= (SELECT max(id) FROM former) - ?
 
 -- name: former_of_key
-SELECT k.workspace, k.name, f.value, f.data_type, l.name, p.name, f.position, f.run, r.started, f.delivery, f.delivered_at,
+SELECT k.workspace, k.name, f.value, f.data_type, coalesce(l.name, ''), coalesce(p.name, ''), f.position, f.run, r.started, f.delivery, f.delivered_at,
   f.ended_at, f.ended_by, f.ending
 FROM sink k CROSS JOIN former f ON f.sink = k.id AND f.key = ? LEFT JOIN partition p ON p.id = f.partition
 LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = f.run

@@ -179,8 +179,9 @@ FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN partition 
 LEFT JOIN pipeline l ON l.id = p.pipeline WHERE r.record <> '{}'
 
 -- name: rejections_read
-SELECT r.id, r.subject, l.name, p.name, k.workspace, k.name, r.position, r.field, r.key, r.value, r.data_type, r.removed,
-  r.reason, r.status, r.record, r.at, r.last_at, r.times, r.retried
+SELECT r.id, r.subject, coalesce(l.name, ''), coalesce(p.name, ''), k.workspace, k.name, r.position, r.field,
+  coalesce(r.key, ''), r.value, coalesce(r.data_type, ''), r.removed, r.reason, r.status, r.record, r.at, r.last_at, r.times,
+  r.retried IS NOT NULL
 FROM rejected r JOIN sink k ON k.id = r.sink LEFT JOIN partition p ON p.id = r.partition
 LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE r.id IN (SELECT value FROM json_each(?)) ORDER BY r.id

@@ -364,9 +364,10 @@ FROM sink k ORDER BY k.workspace, k.name
 SELECT coalesce(sum(pending), 0) FROM sink
 
 -- name: origins
-SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started,
-  r.facts, e.run, EXISTS (SELECT 1 FROM rejected x WHERE x.sink = e.sink AND x.key = e.key AND x.subject = 'entry'), e.row_hash,
-  d.at, d.operation, d.status, p.digest, e.last_read
+SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, coalesce(l.name, ''),
+  coalesce(p.name, ''), r.started, r.facts, e.run,
+  EXISTS (SELECT 1 FROM rejected x WHERE x.sink = e.sink AND x.key = e.key AND x.subject = 'entry'), e.row_hash,
+  coalesce(p.digest, ''), d.at, coalesce(d.operation, ''), d.status, e.last_read
 FROM sink k CROSS JOIN entry e ON e.sink = k.id AND e.key = ? LEFT JOIN segment s ON s.id = e.segment
 LEFT JOIN delivered d ON d.segment = abs(e.segment) AND s.id IS NULL AND e.run <> 0
 LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run

@@ -39,7 +39,7 @@ _PRAGMAS = (
 
 
 class StateFile:
-    """One write connection behind a lock, and read connections on demand.
+    """One write connection with a lock, and read connections on demand.
 
     ``factory`` creates connections; crash tests pass one that fails at a given statement. The first write that fails for lack of
     space calls ``on_unwritable`` with a sentence, and the first one that succeeds again calls ``on_writable``.
@@ -189,7 +189,7 @@ class StateFile:
             raise
 
     def _check_place(self) -> None:
-        """Refuse to use a file that has no name any more, or of which another file has the name: SQLite would write on.
+        """Refuse to use a file that has no name any more, or whose name another file has: SQLite would write on.
 
         Raises:
             MirrorFull: it was moved, replaced or removed.

@@ -11,7 +11,7 @@ class WriteLock:
     """A fair lock (first come, first served); not reentrant.
 
     Long work is split into short transactions so that other threads can commit between them. An ordinary lock usually goes back
-    to the thread that has just released it, so the others would wait for the whole work.
+    to the thread that has just released it, so other threads would wait for the whole work.
     """
 
     def __init__(self) -> None:

@@ -6,28 +6,23 @@ import pytest
 
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.reports import FailedPart
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed, PartRecovered
+from tests.support.supervised_parts import FailedParts
 
 
-class Store:
+class Store(FailedParts):
     def __init__(self, *, full: bool = False) -> None:
+        super().__init__()
         self.full = full
-        self.failed: dict[str, FailedPart] = {}
         self.records = 0
 
     def record(self, failed: FailedPart) -> None:
         self.records += 1
         if self.full:
             raise MirrorFull("the disk is full")
-        self.failed[failed.part] = failed
-
-    def clear(self, part: str) -> None:
-        self.failed.pop(part, None)
-
-    def clear_all(self) -> None:
-        self.failed.clear()
+        super().record(failed)
 
 
 async def run_supervised(errors: list[Exception], store: Store) -> list[Event]:

@@ -296,7 +296,7 @@ async def test_two_requests_are_in_flight_and_later_changes_form_the_next_batch(
     assert len(held(service)) == 51
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("bulk", [True, False], ids=["bulk", "single form"])
 async def test_after_random_faults_the_sink_is_exact(seed: int, bulk: bool) -> None:
     service = BulkService(announce=bulk, max_items=50, partial=bool(seed % 2))

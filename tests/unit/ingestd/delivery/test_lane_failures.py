@@ -12,13 +12,13 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
 from tests.support.delivery_rig import rig
 from tests.support.memory_mirror import MemoryMirror
+from tests.support.supervised_parts import FailedParts
 
 METHODS = (
     "lanes",
@@ -105,15 +105,9 @@ class Hiccups(httpx.AsyncBaseTransport):
         return await self.inner.handle_async_request(request)
 
 
-class NoStore:
-    def record(self, failed: FailedPart) -> None: ...
-    def clear(self, part: str) -> None: ...
-    def clear_all(self) -> None: ...
-
-
 def supervisor(emit: Callable[[Event], None]) -> PartSupervisor:
     # The random number is so small that a failed part restarts after half a second.
-    return PartSupervisor(NoStore(), emit=emit, now=lambda: 0.0, random=random.Random(1).random)
+    return PartSupervisor(FailedParts(), emit=emit, now=lambda: 0.0, random=random.Random(1).random)
 
 
 async def deliver(mirror: FailingMirror, *, announce: bool, emit: Callable[[Event], None]) -> BulkService:

@@ -1,0 +1,29 @@
+"""What the parts of a lane share."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ingestd.client.service import ServiceClient
+from ingestd.core.address import SinkAddress
+from ingestd.delivery.claim_results import ClaimResults
+from ingestd.delivery.delivery_limits import DeliveryLimits
+from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.read_back import ReadBack
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.telemetry.event import Emit
+
+
+class LaneParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The sink of a lane in the configuration, and the objects that resolve it and deliver to it."""
+
+    address: SinkAddress
+    mirror: DeliveryStore
+    client: ServiceClient
+    emit: Emit
+    limiter: Limiter
+    limits: DeliveryLimits
+    keys: IdempotencyKeys
+    results: ClaimResults
+    read_back: ReadBack

@@ -1,0 +1,116 @@
+"""What the mirror reports to people besides its status: partitions, cursors, former values and failed parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ingestd.core.record import Cursor, Position
+from ingestd.mirror.port import RunSummary
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition in the mirror. Times are seconds since the epoch.
+
+    ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``, ``facts``: the last reading with new content, None
+    and 0 if there was none or it was pruned. ``same_as``: a partition of the pipeline that had the same content earlier;
+    empty: none. ``again_at``: when it was last found unchanged since; 0: never. ``failure``, ``failed_at``: why the
+    last reading was incomplete; empty: it was complete. ``pending`` and ``rejected``: numbers of undelivered entries and records.
+    """
+
+    pipeline: str
+    name: str
+    cursor: Cursor | None
+    reading: RunSummary | None
+    read_at: float
+    facts: Mapping[str, str]
+    same_as: str
+    again_at: float
+    failure: str
+    failed_at: float
+    pending: int
+    rejected: int
+
+
+class PastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete."""
+
+    partition: str
+    started: float
+    ended: float | None
+    summary: RunSummary
+    failure: str
+
+
+class HeldDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that a held run would create (``before`` and ``before_type`` None) or change."""
+
+    key: str
+    before: str | None
+    before_type: str | None
+    after: str | None
+    after_type: str
+
+
+class FailedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that ended with an unexpected exception. Times are seconds since the epoch.
+
+    ``failures``: number of failures since ``since`` without a recovery; ``retry_at``: time of the restart.
+    """
+
+    part: str
+    sentence: str
+    failures: int
+    since: float
+    retry_at: float
+
+
+class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
+    """The cursor of a partition; None: the next reading starts at the beginning.
+
+    ``at``: when the last reading began, in seconds since the epoch; None: never read. ``pending``: entries of the partition that
+    are not delivered yet. ``rejected``: its rejections.
+    """
+
+    partition: str
+    cursor: Cursor | None
+    at: float | None
+    pending: int
+    rejected: int
+
+
+Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten"]
+"""Why a value ended.
+
+replaced, removed: a source has another value, or none · approved: an approved run has another value · adopted: the service's
+content was adopted · overwritten: a value that was found in the service was overwritten."""
+
+FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
+"""What became of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never sent.
+``found``: the daemon found it in the service."""
+
+
+class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that an entry had: of the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
+
+    Times are seconds since the epoch; None if they are not known. ``pipeline`` is empty for a value that was found in the
+    service. ``run`` and ``ended_by`` are 0 if there was no run. ``ended_at``: when another value replaced it, or it was removed.
+    The names of the members are part of the output of `ingestd trace --json`.
+    """
+
+    workspace: str
+    sink: str
+    value: str | None
+    data_type: str
+    pipeline: str
+    partition: str
+    position: Position | None
+    run: int
+    read_at: float | None
+    delivery: FormerDelivery
+    delivered_at: float | None
+    ended_at: float
+    ended_by: int
+    ending: Ending

@@ -1,0 +1,16 @@
+"""Rows of statements as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def from_row(kind: type[T], row: Sequence[Any], **others: Any) -> T:
+    """Return a value whose first members are the columns of a row, in order. ``others``: further members, or other values."""
+    members = dict(zip(kind.__struct_fields__[: len(row)], row, strict=True))
+    return kind(**members | others)
