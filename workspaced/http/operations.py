@@ -24,7 +24,8 @@ from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.permissions import Principal
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):

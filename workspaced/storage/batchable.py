@@ -17,8 +17,12 @@ Outcome: TypeAlias = tuple[Any, BaseException | None]
 OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
+class PartialChange(Exception):
+    """A piece of a group failed, and its changes can't be distinguished from those of other pieces."""
+
+
 class BatchableWork(ABC, Generic[T]):
-    """Work for `workspaced.storage.port.Store.write` that can be done alone or together with other work of its kind.
+    """Work for `workspaced.storage.store.Store.write` that can be done alone or together with other work of its kind.
 
     The result is the same either way. Work that shares a transaction is done in no particular order, because each caller called
     before any other got its result.

@@ -9,7 +9,8 @@ from contextlib import suppress
 import structlog
 
 from workspaced.core.problems import Problem
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.store import Store
 
 _RETRY_SECONDS = 1.0
 

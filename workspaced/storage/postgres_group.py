@@ -18,9 +18,8 @@ from itertools import count
 import psycopg
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.batchable import Outcome, Work, run_batches
+from workspaced.storage.batchable import Outcome, PartialChange, Work, run_batches
 from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, RolledBack, as_problem, transaction
-from workspaced.storage.savepoints import PartialChange
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02

@@ -9,8 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
-from workspaced.storage.batchable import Outcome, Work, run_batches
-from workspaced.storage.savepoints import PartialChange
+from workspaced.storage.batchable import Outcome, PartialChange, Work, run_batches
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 

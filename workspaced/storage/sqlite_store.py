@@ -1,4 +1,4 @@
-"""`workspaced.storage.port.Store` on one SQLite file, shared with other processes of the same host."""
+"""`workspaced.storage.store.Store` on one SQLite file, shared with other processes of the same host."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TypeVar, Unpack
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations, sqlite_schema
-from workspaced.storage.port import BRIEF_READERS, ReadTransaction, StorageUnusable, Transaction
+from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.threaded_store import StoreOptions, ThreadedStore
+from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
         connection.close()
 
 
-class SqliteStore(ThreadedStore):
+class SqliteStore(Store):
     """The file as one process uses it: a writer, a few readers, and a connection for each long response.
 
     Listeners are not notified of the commits of other processes.
@@ -112,7 +112,7 @@ class SqliteStore(ThreadedStore):
         connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
         self._write_connection = connection
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
-        self._start_writer(SqliteGroup(connection, announce=self._listeners.announce).perform)
+        self._start_writer(SqliteGroup(connection, announce=self._announce).perform)
 
     async def stop(self) -> None:
         """Finish all accepted work and close the file."""

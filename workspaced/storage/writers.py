@@ -6,8 +6,9 @@ They are read and written in the transaction of a request's work.
 from __future__ import annotations
 
 from ingestd.wire.writer import Writer
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000

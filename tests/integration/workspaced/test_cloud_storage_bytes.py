@@ -24,8 +24,7 @@ from workspaced.app import Application, running
 from workspaced.core.asgi import Message, Scope
 from workspaced.core.problems import UnavailableProblem
 from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.blobs.disk import DiskBlobs
-from workspaced.storage.blobs.port import Incoming
+from workspaced.storage.blobs import Blobs, Incoming
 
 
 @pytest.fixture
@@ -372,14 +371,14 @@ async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.fixture
-async def blobs(tmp_path: Path) -> AsyncIterator[DiskBlobs]:
-    blobs = DiskBlobs(tmp_path / "blobs")
+async def blobs(tmp_path: Path) -> AsyncIterator[Blobs]:
+    blobs = Blobs(tmp_path / "blobs")
     await blobs.start()
     yield blobs
     await blobs.stop()
 
 
-async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: Blobs, tmp_path: Path) -> None:
     """The order that would lose bytes: they are stored, the clean-up checks them, then the reference is committed."""
     committed: set[str] = set()
     asked = asyncio.Event()
@@ -403,7 +402,7 @@ async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs
     assert not blobs.as_file(incoming.sha256).exists()
 
 
-async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: DiskBlobs) -> None:
+async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: Blobs) -> None:
     dropping = asyncio.Event()
     go_on = asyncio.Event()
     asked = 0
@@ -432,7 +431,7 @@ async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: Di
     assert blobs.as_file(again.sha256).read_bytes() == b"abc"
 
 
-async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: Blobs, tmp_path: Path) -> None:
     async def all_of_them(digests: Any) -> frozenset[str]:
         return frozenset(digests)
 
@@ -447,7 +446,7 @@ async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlo
     assert list(incoming.iterdir()) == []
 
 
-async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: Blobs, tmp_path: Path) -> None:
     async def none_of_them(_digests: Any) -> frozenset[str]:
         return frozenset()
 
@@ -460,7 +459,7 @@ async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: DiskBlob
     assert not blobs.as_file(incoming.sha256).exists()
 
 
-async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -> None:
+async def test_a_client_that_disconnects_leaves_no_open_file(blobs: Blobs) -> None:
     content = os.urandom(1_000_000)
     async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
         pass
@@ -472,7 +471,7 @@ async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_an_unwritable_folder_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported(blobs: Blobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
     with pytest.raises(UnavailableProblem, match="can't be used"):

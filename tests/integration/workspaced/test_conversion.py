@@ -25,9 +25,10 @@ from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.factory import transact
-from workspaced.storage.port import StoreOfProcess, Transaction
+from workspaced.storage.port import Transaction
 from workspaced.storage.postgres_store import PostgresStore
 from workspaced.storage.sqlite_store import SqliteStore
+from workspaced.storage.store import Store
 
 CSV = b"part,mass\n00417,1.5\n"
 # A conversion that is interrupted while it runs: it takes long enough on any machine.
@@ -192,10 +193,10 @@ async def test_a_service_that_stops_during_a_claim_releases_it(
 ) -> None:
     claimed, responding = asyncio.Event(), asyncio.Event()
 
-    def late(store: type[StoreOfProcess]) -> None:
+    def late(store: type[Store]) -> None:
         write = store.write
 
-        async def held(self: StoreOfProcess, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
+        async def held(self: Store, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
             result = await write(self, work, weight=weight)
             if isinstance(result, ConversionClaim):
                 claimed.set()

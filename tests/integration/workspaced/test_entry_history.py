@@ -18,14 +18,14 @@ import pytest
 
 from tests.support.api_client import api_client
 from workspaced.app import Application, running
-from workspaced.core.clock import SystemClock, now_ms
+from workspaced.core.clock import Clock, now_ms
 from workspaced.core.timestamps import stamp
 from workspaced.settings.model import WorkspacedSettings
 
 _DAY_MS = 86_400_000
 
 
-class _PastClock(SystemClock):
+class _PastClock(Clock):
     """A clock that begins twenty days ago and moves only when a test advances it."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredVersion
 from workspaced.resources.operation_rows import get
 from workspaced.security.permissions import FILES_READ
-from workspaced.storage.blobs.port import Blobs
+from workspaced.storage.blobs import Blobs
 from workspaced.storage.port import ReadTransaction
 
 

@@ -7,9 +7,10 @@ from functools import partial
 
 from workspaced.resources.cloud_storage import store
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.blobs.port import Blobs
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.blobs import Blobs
+from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 _ROWS_AT_ONCE = 500

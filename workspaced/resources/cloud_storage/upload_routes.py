@@ -32,7 +32,7 @@ from workspaced.resources.cloud_storage.values import FileContent, StoredFile, S
 from workspaced.resources.operation_rows import post
 from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
-from workspaced.storage.blobs.port import Blobs, Incoming
+from workspaced.storage.blobs import Blobs, Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"

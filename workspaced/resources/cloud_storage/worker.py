@@ -25,9 +25,8 @@ from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.resources.cloud_storage.values import StoredOutput
 from workspaced.settings.workers import ConversionSettings
-from workspaced.storage.blobs.acquisition import acquired
-from workspaced.storage.blobs.port import Blobs
-from workspaced.storage.port import Store
+from workspaced.storage.blobs import Blobs, acquired
+from workspaced.storage.store import Store
 
 _BUSY_MS = 1_000
 _READ_BYTES = 262_144

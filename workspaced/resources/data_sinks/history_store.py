@@ -19,8 +19,9 @@ from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.values import CHANGES, StoredEntry, StoredSink
 from workspaced.settings.history import HistorySettings
 from workspaced.storage.bounded_walk import Walked, walk
-from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.data_sinks", "history.sql")
 _AT_ONCE = 1_000

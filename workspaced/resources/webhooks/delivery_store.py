@@ -18,8 +18,9 @@ from workspaced.security.audit_log import SYSTEM, AuditAction
 from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
-from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
 _REMOVED_AT_ONCE = 50

@@ -25,7 +25,8 @@ from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 
 _BUSY_MS = 1_000
 

@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000

@@ -31,7 +31,8 @@ from workspaced.security.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.settings.model import Limits
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.store import Store
 
 _ALL = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
