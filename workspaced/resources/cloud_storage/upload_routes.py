@@ -62,9 +62,8 @@ class _Uploads:
         self._blobs = blobs
         self._signer = signer
         self._verify_again = verify_again
-        self._unsigned_links = UnsignedLinks(signer)
 
-    def offer_link(self, call: Call, new: NewUpload) -> Work:
+    def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
 
         Announces a file, or another version of a file. The link is valid once, and for some minutes.
@@ -77,22 +76,18 @@ class _Uploads:
         file_id, upload_id = new.id or str(uuid.uuid4()), str(uuid.uuid4())
         expires_at = call.now + limits.upload_link_minutes * 60_000
         base_url = call.settings.public_url or f"{call.scheme}://{call.headers.get('Host', 'localhost')}"
-
-        def act(tx: Transaction) -> Response:
-            file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
-            upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at, by=principal)
-            record = UploadLinkRecord(
-                id=file.id,
-                upload_id=upload_id,
-                upload_url=self._signer.link(base_url, upload_id=upload_id, expires_at=expires_at),
-                method="PUT",
-                headers={},
-                expires_at=stamp(expires_at),
-                max_size=limits.file_bytes if new.size is None else new.size,
-            )
-            return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
-
-        return Work(act=act, secret_box=self._unsigned_links)
+        file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
+        upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at, by=principal)
+        record = UploadLinkRecord(
+            id=file.id,
+            upload_id=upload_id,
+            upload_url=self._signer.link(base_url, upload_id=upload_id, expires_at=expires_at),
+            method="PUT",
+            headers={},
+            expires_at=stamp(expires_at),
+            max_size=limits.file_bytes if new.size is None else new.size,
+        )
+        return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
@@ -135,7 +130,7 @@ class _Uploads:
                 "upload_link_revoked", "The API key that requested this upload link may not upload any more."
             )
 
-    def complete(self, call: Call, named: UploadCompletion) -> Work:
+    def complete(self, tx: Transaction, call: Call, named: UploadCompletion) -> Response:
         """Complete an upload.
 
         Makes the bytes that were sent to a link the file's current version.
@@ -144,21 +139,17 @@ class _Uploads:
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
         """
         limits = call.settings.limits
-
-        def act(tx: Transaction) -> Response:
-            file = permission.writable_file(tx, call, uploading=True)
-            upload = upload_store.find_received(tx, file, upload_id=named.upload_id, sha256=named.sha256)
-            if upload_store.complete(tx, upload, now=call.now):
-                workspace = store.lock_workspace(tx, file.workspace_id)
-                size = upload.size or 0
-                store.require_room(tx, workspace, file, size=size, limits=limits)
-                content = FileContent(
-                    file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
-                )
-                file = _add_version(tx, call, file, content)
-            return json_response(events.read_record(tx, file), headers=(etag(file.version),))
-
-        return Work(act=act)
+        file = permission.writable_file(tx, call, uploading=True)
+        upload = upload_store.find_received(tx, file, upload_id=named.upload_id, sha256=named.sha256)
+        if upload_store.complete(tx, upload, now=call.now):
+            workspace = store.lock_workspace(tx, file.workspace_id)
+            size = upload.size or 0
+            store.require_room(tx, workspace, file, size=size, limits=limits)
+            content = FileContent(
+                file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
+            )
+            file = _add_version(tx, call, file, content)
+        return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
@@ -265,6 +256,7 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             FILES_WRITE,
             uploads.offer_link,
             anywhere=True,
+            secret_box=UnsignedLinks(signer),
             body_bytes=small,
         ).described(
             body=RequestBody(NewUpload, announced),

@@ -10,7 +10,7 @@ from workspaced.core.problems import Invalid, NotFoundProblem
 from workspaced.core.timestamps import stamp
 from workspaced.http.description import Parameter, RequestBody, Success, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, Page, read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, history_store, store
@@ -24,12 +24,11 @@ from workspaced.resources.data_sinks.history_records import (
     state_record,
 )
 from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, read_moments
-from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference, origin_of
+from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.operation_rows import get, patch
 from workspaced.resources.read_responses import versioned_response
-from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -49,36 +48,22 @@ async def get_history(call: Call) -> Response:
     return versioned_response(call, history_record(sink, call.settings.history), sink.version)
 
 
-def update_history(call: Call, wanted: DataSinkHistoryChanges) -> Work:
+def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) -> Response:
     """Change what is kept.
 
     Only the given members change; null: as the service does. With 0 changes the history ends, and is dropped.
     200: The settings.
     """
     changes = wanted.given()
-
-    def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.version)
-        if changes:
-            history_store.configure(
-                tx,
-                sink,
-                changes=changes.get("changes", sink.history_changes),
-                days=changes.get("days", sink.history_days),
-                origin=origin_of(call),
-            )
-            changed = tuple(f"history.{name}" for name in changes)
-            call.note(
-                tx,
-                AuditAction(
-                    action="data_sink.updated", resource_id=sink.id, workspace_id=sink.workspace_id, changed=changed
-                ),
-            )
-            sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
-        return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
-
-    return Work(act=act)
+    sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+    call.require_match(sink.version)
+    if changes:
+        kept = {"changes": sink.history_changes, "days": sink.history_days, **changes}
+        history_store.configure(tx, call, sink, **kept)
+        changed = tuple(f"history.{name}" for name in changes)
+        call.note(tx, "data_sink.updated", sink.id, workspace_id=sink.workspace_id, changed=changed)
+        sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+    return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 
 
 async def list_changes(call: Call) -> Response:

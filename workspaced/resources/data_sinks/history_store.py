@@ -31,23 +31,6 @@ _END: Final = 2**62
 _DAY_MS: Final = 86_400_000
 
 
-class ChangeOrigin(NamedTuple):
-    """The request that changes entries: its caller, its operation and its instant in milliseconds since 1970."""
-
-    actor: str
-    key_id: str
-    client_id: str
-    request_id: str
-    operation: str
-    now: int
-    default: HistorySettings
-
-    @property
-    def columns(self) -> tuple[str, str, str, str, str]:
-        """The values of the last columns of a change."""
-        return self[:5]
-
-
 class StoredChange(NamedTuple):
     """A change of an entry, in the order of the columns. ``old_data_type`` None: the key had no entry before."""
 
@@ -99,29 +82,16 @@ EntryState: TypeAlias = tuple[Call, StoredEntry | None, StoredEntry | None]
 """The request of a change, and the entry before and after it."""
 
 
-def origin_of(call: Call) -> ChangeOrigin:
-    """Return the origin of the changes of a request."""
-    return ChangeOrigin(
-        actor=call.actor,
-        key_id=call.principal.key_id if call.principal else "",
-        client_id=call.client_id or "",
-        request_id=call.request_id,
-        operation=call.operation,
-        now=call.now,
-        default=call.settings.history,
-    )
-
-
 def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
     """Return what a sink keeps; 0 changes: no history."""
     return _policy(sink.history_changes, sink.history_days, default)
 
 
-def open_history(tx: Transaction, sink: StoredSink, default: HistorySettings, *, now: int) -> bool:
+def open_history(tx: Transaction, call: Call, sink: StoredSink) -> bool:
     """Prepare to record changes of a sink. Return whether it has a history; begin or end it if the settings say so."""
-    kept = policy_of(sink, default).changes > 0
+    kept = policy_of(sink, call.settings.history).changes > 0
     if kept and sink.history_from is None:
-        tx.run(_SQL["start"], {"sink": sink.number, "now": now})
+        tx.run(_SQL["start"], {"sink": sink.number, "now": call.now})
     elif not kept and sink.history_from is not None:
         tx.run(_SQL["stop"], {"sink": sink.number})
     if kept:
@@ -134,48 +104,41 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
 
     Not deferred, because the rows of a key must be in the order of its changes.
     """
-    first = states[0][0]
-    if not open_history(tx, sink, first.settings.history, now=first.now):
+    if not open_history(tx, states[0][0], sink):
         return
     rows: list[Row] = []
     for call, before, after in states:
         entry = after or before
         if entry is None or (before and after and before[3:5] == after[3:5]):
             continue
-        origin = origin_of(call)
-        at = max(origin.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
+        at = max(call.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
         old = (before.value, before.data_type) if before else (None, None)
-        rows.append((sink.number, entry.key, at, *old, *origin.columns))
+        rows.append((sink.number, entry.key, at, *old, *_origin(call).values()))
     if rows:
         tx.load(_SQL["insert"], rows)
 
 
-def record_staged(tx: Transaction, sink: StoredSink, origin: ChangeOrigin) -> None:
+def record_staged(tx: Transaction, call: Call, sink: StoredSink) -> None:
     """Record the effects of the staged items of a mass update, before they are written."""
-    tx.run(
-        _SQL["insert_staged"],
-        {
-            "sink": sink.number,
-            "now": origin.now,
-            "actor": origin.actor,
-            "key_id": origin.key_id,
-            "client_id": origin.client_id,
-            "request_id": origin.request_id,
-            "operation": origin.operation,
-        },
-    )
+    tx.run(_SQL["insert_staged"], {"sink": sink.number, "now": call.now, **_origin(call)})
 
 
-def configure(
-    tx: Transaction, sink: StoredSink, *, changes: int | None, days: int | None, origin: ChangeOrigin
-) -> None:
+def _origin(call: Call) -> dict[str, str]:
+    """Return the last columns of a change, in their order: the request that makes it."""
+    return {
+        "actor": call.actor,
+        "key_id": call.key_id,
+        "client_id": call.client_id or "",
+        "request_id": call.request_id,
+        "operation": call.operation,
+    }
+
+
+def configure(tx: Transaction, call: Call, sink: StoredSink, *, changes: int | None, days: int | None) -> None:
     """Set what a sink keeps; None: as the service does. The history begins or ends now."""
-    tx.run(
-        _SQL["configure"],
-        {"sink": sink.number, "changes": changes, "days": days, "now": origin.now, "actor": origin.actor},
-    )
-    configured = sink._replace(history_changes=changes, history_days=days)
-    open_history(tx, configured, origin.default, now=origin.now)
+    values = {"sink": sink.number, "changes": changes, "days": days, "now": call.now, "actor": call.actor}
+    tx.run(_SQL["configure"], values)
+    open_history(tx, call, sink._replace(history_changes=changes, history_days=days))
 
 
 def changes_of(

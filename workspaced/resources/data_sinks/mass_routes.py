@@ -12,7 +12,6 @@ from workspaced.resources.data_sinks import mass_store, store
 from workspaced.resources.data_sinks.dry_run import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
-from workspaced.resources.data_sinks.history_store import origin_of
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
@@ -169,7 +168,7 @@ def _apply(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: C
     if not changes:
         return Tally()
     with emit_entry_changes(tx, call, sink, changes):
-        tally = mass_store.apply_changes(tx, sink, changes, origin=origin_of(call), limits=call.settings.limits)
+        tally = mass_store.apply_changes(tx, call, sink, changes)
     record_bulk(tx, call, sink, tally)
     return tally
 

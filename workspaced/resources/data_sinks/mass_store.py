@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
+from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
-from workspaced.resources.data_sinks.history_store import ChangeOrigin, open_history, record_staged
+from workspaced.resources.data_sinks.history_store import open_history, record_staged
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
-from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 
@@ -48,16 +48,14 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
     return [in_key_order(part) for part in by_round]
 
 
-def apply_changes(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, origin: ChangeOrigin, limits: Limits
-) -> Tally:
+def apply_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Tally:
     """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
 
     Raises:
         ConflictProblem: the quota is reached; the caller must roll back the transaction.
     """
     least, total = _without_repetitions(tx, sink, changes)
-    has_history = open_history(tx, sink, origin.default, now=origin.now)
+    has_history = open_history(tx, call, sink)
     for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
         effects = Tally(accepted=len(part))
@@ -69,16 +67,16 @@ def apply_changes(
                 tx.run(_SQL["keep_data_types"], {"sink": sink.number})
         created = upserts - existing
         added = created - effects.deleted
-        require_room(sink, total.created - total.deleted + added, limits)
+        require_room(sink, total.created - total.deleted + added, call.settings.limits)
         if has_history:
-            record_staged(tx, sink, origin)
+            record_staged(tx, call, sink)
         if upserts:
-            _upsert(tx, sink, len(part), actor=origin.actor, now=origin.now)
+            _upsert(tx, sink, len(part), actor=call.actor, now=call.now)
         if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
         total += effects + Tally(created=created)
     if total.touched:
-        touch_sink(tx, sink, added=total.created - total.deleted, actor=origin.actor, now=origin.now)
+        touch_sink(tx, sink, added=total.created - total.deleted, actor=call.actor, now=call.now)
     return total
 
 

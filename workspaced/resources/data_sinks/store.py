@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
-from workspaced.resources.data_sinks.history_store import ChangeOrigin, remove_changes
+from workspaced.http.operations import Call
+from workspaced.resources.data_sinks.history_store import remove_changes
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
-from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 
@@ -45,16 +45,15 @@ def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
     return [StoredSink._make(row) for row in rows]
 
 
-def create_sink(
-    tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, origin: ChangeOrigin, limits: Limits
-) -> StoredSink:
+def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) -> StoredSink:
     """Insert a sink with its entries, and return it.
 
     Raises:
         NotFoundProblem: there is no such workspace.
         ConflictProblem: an id is in use, or a quota is reached.
     """
-    taken = tx.one(_SQL["take_serial"], {"workspace_id": workspace_id})
+    limits = call.settings.limits
+    taken = tx.one(_SQL["take_serial"], {"workspace_id": call.workspace_id})
     if taken is None:
         raise _no_workspace()
     workspace, serial, count = taken
@@ -72,19 +71,19 @@ def create_sink(
             "description": new.description,
             "tags": new.tags,
             "icon": new.icon,
-            "now": origin.now,
-            "actor": origin.actor,
+            "now": call.now,
+            "actor": call.actor,
         },
     )
     name = SinkName(id=sink_id)
-    sink = get_sink(tx, workspace_id, name)
+    sink = get_sink(tx, call.workspace_id, name)
     if not new.entries:
         return sink
     changes = [entry.as_change() for entry in new.entries]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
-    apply_changes(tx, sink, changes, origin=origin, limits=limits)
-    return get_sink(tx, workspace_id, name)
+    apply_changes(tx, call, sink, changes)
+    return get_sink(tx, call.workspace_id, name)
 
 
 def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | None], *, actor: str, now: int) -> None:
