@@ -57,8 +57,7 @@ from workspaced.storage.blobs import Blobs
 from workspaced.storage.constants import resolve_constant
 from workspaced.storage.factory import create_store
 from workspaced.storage.incremental_job import IncrementalJob
-from workspaced.storage.leases import JobLeases
-from workspaced.storage.maintenance_jobs import MaintenanceJobs
+from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
 from workspaced.storage.port import StorageUnusable
 from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels

@@ -30,7 +30,7 @@ _ROW_COST = 10
 
 
 class QueuedEvent(NamedTuple):
-    """The part of a stored event that its deliveries need. ``resource``: see `workspaced.events.resource`."""
+    """The part of a stored event that its deliveries need. ``resource``: see `workspaced.events.payload`."""
 
     number: int
     type: str

@@ -253,11 +253,7 @@ async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
 
 @contextmanager
 def _as_problem() -> Iterator[None]:
-    """Raise the problem for an error of the disk.
-
-    Raises:
-        UnavailableProblem: there was an error; a missing file stays a FileNotFoundError.
-    """
+    """Raise UnavailableProblem for an error of the disk; a missing file stays a FileNotFoundError."""
     try:
         yield
     except OSError as error:

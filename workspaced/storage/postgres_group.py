@@ -116,11 +116,7 @@ class PostgresGroup:
 
 
 def _without_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
-    """Do one piece.
-
-    Raises:
-        PartialChange: the work failed after it may have changed something, or in a way that ended the transaction.
-    """
+    """Do one piece; raise PartialChange if it failed after a change, or in a way that ended the transaction."""
     touched, deferred = tx.touched, tx.deferred()
     try:
         return work(tx), None

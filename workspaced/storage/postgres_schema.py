@@ -92,11 +92,7 @@ def _run_step(
     on_wait: Callable[[str], None],
     give_up_seconds: float,
 ) -> None:
-    """Run a step; try again while other sessions hold locks.
-
-    Raises:
-        StorageUnusable: a lock was not free for ``give_up_seconds``.
-    """
+    """Run a step, again while other sessions hold locks; raise StorageUnusable after ``give_up_seconds``."""
     begun = time.monotonic()
     is_reported = False
     while True:

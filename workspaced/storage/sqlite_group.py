@@ -49,11 +49,7 @@ class SqliteGroup:
         return outcomes
 
     def _without_savepoint(self, work: Work, tx: SqliteTransaction) -> Outcome:
-        """Do one piece.
-
-        Raises:
-            PartialChange: the work failed after it had changed something.
-        """
+        """Do one piece; raise PartialChange if the work failed after it had changed something."""
         changes, deferred = self._connection.total_changes, tx.deferred()
         try:
             return work(tx), None

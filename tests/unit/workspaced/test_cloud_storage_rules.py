@@ -6,9 +6,8 @@ from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, RangeNotSatisfiable
 from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
-from workspaced.resources.cloud_storage.disposition import attachment
+from workspaced.resources.cloud_storage.download_routes import ByteRange, attachment, select_range
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
 from workspaced.resources.cloud_storage.rules import NewUpload, read_direct_upload, read_metadata, type_of, typed
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url

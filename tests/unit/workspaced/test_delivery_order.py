@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.events.resource import entry_resource, resource_of
+from workspaced.events.payload import entry_resource, resource_of
 from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
 
 _RESOURCES = [

@@ -75,11 +75,7 @@ async def read_log(call: Call) -> Response:
 
 
 def _position_of(cursor: Cursor) -> AuditPosition:
-    """Return the position of the row behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
+    """Return the position of the row after which the page begins, or raise Invalid for the cursor of another list."""
     if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     at, number = cursor.position
@@ -87,11 +83,7 @@ def _position_of(cursor: Cursor) -> AuditPosition:
 
 
 def _workspace(call: Call) -> str | None:
-    """Return the workspace in the query; None: all workspaces.
-
-    Raises:
-        ForbiddenProblem: the key may not read the rows of the workspace, or of all workspaces.
-    """
+    """Return the workspace in the query, or None for all; raise ForbiddenProblem if the key may not read its rows."""
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
     if text is not None and workspace_id is None:

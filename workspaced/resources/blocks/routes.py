@@ -127,11 +127,7 @@ def update_block(tx: Transaction, call: Call, wanted: BlockChanges) -> Response:
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> PlacedBlock:
-    """Return the block that the path names.
-
-    Raises:
-        NotFoundProblem: there is none, or the name is not a UUID.
-    """
+    """Return the block that the path names, or raise NotFoundProblem."""
     return store.get_placed(reader, call.workspace_id, as_uuid(call.names["block"]) or "")
 
 

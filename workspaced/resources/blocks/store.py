@@ -208,11 +208,7 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
 def _require_place(
     reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str, *, below: str, height: int, limits: Limits
 ) -> None:
-    """Check that a block with a subtree of ``height`` levels can be a child of a parent.
-
-    Raises:
-        UnprocessableProblem: the parent is below the block, does not exist, or is too deep.
-    """
+    """Raise UnprocessableProblem unless a block with a subtree of ``height`` levels can be a child of a parent."""
     path = _path(reader, workspace, parent_id)
     if parent_id == below or below in path:
         raise UnprocessableProblem("cycle", "A block can't be below itself.")

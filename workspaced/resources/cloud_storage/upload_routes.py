@@ -119,11 +119,7 @@ class _Uploads:
             yield Work(act=act)
 
     async def _require_live(self, upload: StoredUpload) -> None:
-        """Check that the key that requested the link is valid, and may still add files to the workspace.
-
-        Raises:
-            LinkRefused: it is not, or may not.
-        """
+        """Raise LinkRefused unless the key that requested the link is valid, and may still add files to the workspace."""
         principal = await self._verify_again(upload.key_id, bytes(upload.secret))
         if principal is None or not principal.may(FILES_WRITE, upload.workspace_id):
             raise LinkRefused(
@@ -198,12 +194,7 @@ class _Uploads:
 
 
 def _find_upload(reader: ReadTransaction, upload_id: str) -> StoredUpload:
-    """Return the upload of a link.
-
-    Raises:
-        ForbiddenProblem: its file was deleted.
-        ConflictProblem: bytes were sent to the link before.
-    """
+    """Return the upload of a link, or raise that its file was deleted, or that bytes were sent to the link before."""
     upload = upload_store.find(reader, upload_id)
     if upload is None:
         raise ForbiddenProblem
@@ -219,12 +210,7 @@ def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -
 
 
 def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str, size: int) -> StoredFile:
-    """Return the file that an upload adds a version to, or insert it; check the quotas first.
-
-    Raises:
-        ForbiddenProblem: there is no such workspace.
-        ConflictProblem: the id is in use, or a quota is reached.
-    """
+    """Return the file that an upload adds a version to, or insert it; check the quotas first."""
     workspace = store.lock_workspace(tx, new.workspace_id)
     file = store.find_target(tx, new)
     store.require_room(tx, workspace, file, size=size, limits=call.settings.limits)

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import msgspec
 
 from workspaced.events.outbox import emit, has_subscribers, is_subscribed
-from workspaced.events.payload import DomainEvent
-from workspaced.events.resource import entry_resource
+from workspaced.events.payload import DomainEvent, entry_resource
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of

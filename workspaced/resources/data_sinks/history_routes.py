@@ -16,14 +16,15 @@ from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, history_store, store
 from workspaced.resources.data_sinks.history_records import (
     DataSinkComparisonRecord,
+    DataSinkHistoryChanges,
     DataSinkHistoryRecord,
     EntryChangeRecord,
     change_records,
     difference_record,
     history_record,
+    read_moments,
     state_record,
 )
-from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, read_moments
 from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
@@ -167,11 +168,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
-    """Return the page that the query asks for, its length, and the change behind which it begins.
-
-    Raises:
-        Invalid: a value is out of range, or the query skips records.
-    """
+    """Return the page that the query asks for, its length, and the change after which it begins; raise Invalid for a skip."""
     query = {"take": str(TAKE), **call.query}
     page = read_page(query, longest=call.settings.limits.page_length, sortable=frozenset())
     if page.skip:
@@ -181,11 +178,7 @@ def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
 
 
 def _position(cursor: Cursor) -> ChangePosition:
-    """Return the position of the change behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
+    """Return the position of the change after which the page begins, or raise Invalid for the cursor of another list."""
     if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     at, number = map(int, cursor.position)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.values import CHANGES, StoredEntry, StoredSink
-from workspaced.settings.history import HistorySettings
+from workspaced.settings.model import HistorySettings
 from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements

@@ -9,7 +9,7 @@ from workspaced.core.problems import FieldError, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Headers, Response, json_response
 from workspaced.resources.data_sinks import mass_store, store
-from workspaced.resources.data_sinks.dry_run import effects_of
+from workspaced.resources.data_sinks.change_effects import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
@@ -60,11 +60,7 @@ def update_mass_by_key(call: Call) -> Work:
 
 
 def _require_permissions(call: Call, body: Single | Bulk, *, dry_run: bool) -> None:
-    """Check the permissions that the items need beyond that of the path (contract M8).
-
-    Raises:
-        ForbiddenProblem: an item deletes or a dry run reads, and the key may not.
-    """
+    """Raise ForbiddenProblem without the permissions that the items need beyond that of the path (contract M8)."""
     if isinstance(body, Bulk) and any(change is not None and change.remove for change in body.changes):
         call.require(DATA_SINKS_WRITE, to="delete entries")
     if dry_run:

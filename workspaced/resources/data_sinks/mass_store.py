@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.http.operations import Call
-from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.resources.data_sinks.change_effects import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.resources.data_sinks.history_store import open_history, record_staged
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER

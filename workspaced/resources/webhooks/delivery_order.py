@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from workspaced.events.resource import sink_of_entry
+from workspaced.events.payload import sink_of_entry
 
 
 class Waiting(NamedTuple):

@@ -128,11 +128,7 @@ class _DeliveryOperations:
 
 
 def _delivery_id_of(cursor: Cursor) -> str:
-    """Return the id of the delivery behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
+    """Return the id of the delivery after which the page begins, or raise Invalid for the cursor of another list."""
     delivery_id = as_uuid(cursor.position[0]) if len(cursor.position) == 1 else None
     if delivery_id is None:
         raise Cursor.refused()

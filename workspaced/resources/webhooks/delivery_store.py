@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
-from workspaced.events.resource import sink_of_entry
+from workspaced.events.payload import sink_of_entry
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
 from workspaced.resources.webhooks.retry_rules import due_again, must_disable

@@ -8,8 +8,7 @@ from typing import Final
 
 from workspaced.core.json_schema import STRING
 from workspaced.core.text import as_uuid, normalised
-from workspaced.events.catalogue import EVENT_TYPES
-from workspaced.events.schemas import schema_of
+from workspaced.events.catalogue import EVENT_TYPES, schema_of
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation

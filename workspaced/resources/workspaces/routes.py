@@ -153,11 +153,7 @@ def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRec
 
 
 def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
-    """Check that the caller may change who has access to the workspace, if the changes do so.
-
-    Raises:
-        ForbiddenProblem: a flag would change, and the key does not own the workspace.
-    """
+    """Raise ForbiddenProblem if the changes say who has access to the workspace, and the key does not own it."""
     if FLAGS & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
         raise ForbiddenProblem
 

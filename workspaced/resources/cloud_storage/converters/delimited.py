@@ -52,11 +52,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 
 def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
-    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252.
-
-    Raises:
-        ConversionRefused: it has another encoding, or is not text.
-    """
+    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252."""
     with source.open("rb") as file:
         mark = file.read(2)
     for encoding in ("utf-16",) if mark in _UTF16 else ("utf-8", "windows-1252"):

@@ -68,11 +68,7 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _require_convertible(source: Path) -> None:
-    """Check what can be checked before anything is unpacked.
-
-    Raises:
-        ConversionRefused: it is encrypted, or unpacks to more than is converted.
-    """
+    """Raise ConversionRefused if the file is encrypted, or unpacks to more than is converted, before it is unpacked."""
     with source.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if head.startswith(_COMPOUND) and _ENCRYPTED in head:
