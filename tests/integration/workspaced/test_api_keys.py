@@ -125,6 +125,7 @@ async def test_a_key_expires_at_its_time_and_never_only_on_request(http: httpx.A
     assert await _may(http, never["key"]) == 200
 
 
+@pytest.mark.both_databases
 async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClient) -> None:
     # contract A4, AK4
     made = await _made(http)
@@ -141,6 +142,7 @@ async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClien
         assert (await http.request(method, f"{_KEYS}/{path}")).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_a_rotated_key_keeps_its_id_and_the_old_secret_is_valid_for_the_grace_period(
     http: httpx.AsyncClient,
 ) -> None:
@@ -218,6 +220,7 @@ async def test_changes_of_keys_are_in_the_audit_log_without_the_key(http: httpx.
     assert rotated["key"] not in log.text
 
 
+@pytest.mark.both_databases
 async def test_guests_can_access_only_workspaces_that_admit_guests(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:

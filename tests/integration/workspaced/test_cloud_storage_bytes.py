@@ -102,6 +102,7 @@ async def test_an_empty_file_can_be_stored(files: CloudFiles, settings: Workspac
     assert response.status_code == 416
 
 
+@pytest.mark.both_databases
 async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
     # contract C8, C11
     first = await files.upload("a.bin", b"one")
@@ -125,6 +126,7 @@ async def test_names_are_not_used_on_disk_and_equal_bytes_are_stored_once(
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
 
 
+@pytest.mark.both_databases
 async def test_concurrent_uploads_of_equal_bytes_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
     content = b"equal" * 400_000
     records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
@@ -134,12 +136,14 @@ async def test_concurrent_uploads_of_equal_bytes_all_succeed(files: CloudFiles, 
         assert await files.content(record["id"]) == content
 
 
+@pytest.mark.both_databases
 async def test_concurrent_versions_get_different_numbers(files: CloudFiles) -> None:
     file = (await files.upload())["id"]
     uploads = [files.upload(f"{number}.bin", str(number).encode(), id=file) for number in range(8)]
     assert sorted(record["version"] for record in await asyncio.gather(*uploads)) == list(range(2, 10))
 
 
+@pytest.mark.both_databases
 async def test_a_link_used_by_two_concurrent_uploads_accepts_one(files: CloudFiles) -> None:
     link = await files.link()
     responses = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
@@ -275,6 +279,7 @@ async def test_missing_bytes_are_reported_before_the_response_begins(
     assert (response.status_code, response.json()["code"]) == (503, "bytes_missing")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
@@ -327,6 +332,7 @@ async def test_a_link_begins_with_the_public_url(settings: WorkspacedSettings, m
         assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
 
 
+@pytest.mark.both_databases
 async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
@@ -347,6 +353,7 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
         assert len(log.json()) == 2
 
 
+@pytest.mark.both_databases
 async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)

@@ -94,6 +94,7 @@ async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncCli
     assert (taken.status_code, taken.json()["code"]) == (409, "id_in_use")
 
 
+@pytest.mark.both_databases
 async def test_an_id_created_by_the_service_is_in_use_everywhere_until_its_entry_is_deleted(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
@@ -171,6 +172,7 @@ async def test_conditional_requests_apply_to_entries(http: httpx.AsyncClient, si
     assert (await http.get(f"{sink}/k")).json()["value"] == "2"
 
 
+@pytest.mark.both_databases
 async def test_writing_an_entry_changes_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
     # contract S12
     where = mass_budget.workspace_id, mass_budget.id

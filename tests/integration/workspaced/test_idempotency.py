@@ -68,6 +68,7 @@ async def test_keys_of_other_paths_and_callers_are_independent(
     assert (await http.post(sinks, json={"label": "a"}, headers=other)).json()["serial"] == 2
 
 
+@pytest.mark.both_databases
 async def test_of_equal_concurrent_requests_one_is_applied(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
     responses = await asyncio.gather(
@@ -87,6 +88,7 @@ async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sinks: str, key: s
     assert (response.status_code, response.json()["code"]) == (400, "bad_idempotency_key")
 
 
+@pytest.mark.both_databases
 async def test_a_stored_response_expires(settings: WorkspacedSettings, make_key: Callable[..., str]) -> None:
     # contract G18
     forgetful = WorkspacedSettings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)

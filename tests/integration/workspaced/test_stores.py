@@ -18,10 +18,11 @@ from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.factory import create_store, migrate, transact
-from workspaced.storage.leases import JobLeases
-from workspaced.storage.maintenance_jobs import MaintenanceJobs
+from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.store import Store
+
+pytestmark = pytest.mark.both_databases
 
 _PUT = "INSERT INTO fixed_setting (name, value) VALUES (:name, :value)"
 _ALL = "SELECT name FROM fixed_setting ORDER BY name"

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from ingestd.client import AsyncClient
-from ingestd.client.errors import Conflict
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -38,13 +37,6 @@ async def test_a_workspace_is_created_with_its_root_block_and_read_back(http: ht
     assert (await http.get(f"/v1/workspace/{_ID}")).json() == record
 
 
-async def test_an_id_in_use_is_409(client: AsyncClient) -> None:
-    await client.create_workspace("a", id=_ID)
-    with pytest.raises(Conflict) as again:
-        await client.create_workspace("b", id=_ID)
-    assert again.value.code == "id_in_use"
-
-
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
@@ -70,6 +62,7 @@ async def test_unknown_fields_are_ignored_and_named(http: httpx.AsyncClient) -> 
     assert response.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
 
 
+@pytest.mark.both_databases
 async def test_the_list_has_the_workspaces_that_the_key_may_read(
     client: AsyncClient, transport: httpx.ASGITransport, make_key: Callable[..., str]
 ) -> None:
@@ -141,12 +134,3 @@ async def test_lists_are_paged(http: httpx.AsyncClient) -> None:
     assert 'skip=0&sortedBy=label&sortOrder=desc>; rel="prev"' in page.headers["Link"]
     for wrong in ("take=0", "take=1001", "take=x", "skip=-1", "sortOrder=up", "sortedBy=colour"):
         assert (await http.get(f"/v1/workspace?{wrong}")).status_code == 400
-
-
-async def test_an_unchanged_workspace_is_304(http: httpx.AsyncClient, workspace: dict[str, Any]) -> None:
-    path = f"/v1/workspace/{workspace['id']}"
-    first = await http.get(path)
-    again = await http.get(path, headers={"If-None-Match": first.headers["ETag"]})
-    assert (again.status_code, again.content) == (304, b"")
-    assert (await http.get("/v1/workspace/nonsense")).status_code == 400
-    assert (await http.get(f"/v1/workspace/{_ID}")).status_code == 404
