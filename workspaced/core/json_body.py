@@ -52,11 +52,7 @@ def decode(body: bytes) -> object:
 
 
 def reject_nul_character(text: bytes, value: object) -> None:
-    """Reject U+0000 in any text, because PostgreSQL can't store it.
-
-    Raises:
-        Invalid: a text has it.
-    """
+    """Reject U+0000 in any text, because PostgreSQL can't store it. Raises Invalid: a text has it."""
     if b"\\u0000" in text and _has_nul(value):
         raise Invalid("nul_character", "The body may not have the character U+0000.")
 

@@ -66,6 +66,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.principal.name if self.principal else "anonymous"
 
     @property
+    def authorship(self) -> dict[str, str | int]:
+        """Return the parameters of statements that say who changed a row, and when."""
+        return {"actor": self.actor, "now": self.now}
+
+    @property
     def key_id(self) -> str:
         """Return the id of the caller's key; empty without a key."""
         return self.principal.key_id if self.principal else ""

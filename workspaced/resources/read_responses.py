@@ -14,11 +14,7 @@ T = TypeVar("T")
 
 
 def read_list_page(call: Call, sortable: Collection[str]) -> Page:
-    """Return the page of a list that the query asks for.
-
-    Raises:
-        Invalid: a query parameter is out of its range.
-    """
+    """Return the page of a list that the query asks for. Raises Invalid: a query parameter is out of its range."""
     return read_page(call.query, longest=call.settings.limits.page_length, sortable=frozenset(sortable))
 
 

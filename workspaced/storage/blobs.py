@@ -60,11 +60,7 @@ class Blobs:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="blobs")
 
     async def start(self) -> None:
-        """Create the folder.
-
-        Raises:
-            OSError: it can't be created.
-        """
+        """Create the folder. Raises OSError: it can't be created."""
         await self._do(self._incoming.mkdir, mode=0o700, parents=True, exist_ok=True)
 
     async def stop(self) -> None:

@@ -67,11 +67,7 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
 
 
 async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection[Row]:
-    """Return a connection for LISTEN.
-
-    Raises:
-        UnavailableProblem: see `connect`.
-    """
+    """Return a connection for LISTEN. Raises UnavailableProblem: see `connect`."""
     try:
         return await psycopg.AsyncConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]
     except psycopg.Error as error:

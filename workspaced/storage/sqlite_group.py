@@ -27,11 +27,7 @@ class SqliteGroup:
         self._announce = announce
 
     def perform(self, works: Sequence[Work]) -> list[Outcome]:
-        """Return all outcomes, after the commit.
-
-        Raises:
-            UnavailableProblem: SQLite failed; no work is committed.
-        """
+        """Return all outcomes, after the commit. Raises UnavailableProblem: SQLite failed; no work is committed."""
         if len(works) == 1:
             return self._run_in_transaction(lambda tx: [(works[0](tx), None)])
         try:

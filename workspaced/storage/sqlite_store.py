@@ -104,11 +104,7 @@ class SqliteStore(Store):
         self._write_connection: sqlite3.Connection | None = None
 
     async def start(self) -> None:
-        """Open the file, and migrate its schema.
-
-        Raises:
-            StorageUnusable: it can't be used.
-        """
+        """Open the file, and migrate its schema. Raises StorageUnusable: it can't be used."""
         connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
         self._write_connection = connection
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]

@@ -63,11 +63,7 @@ class Store(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Begin to accept work.
-
-        Raises:
-            StorageUnusable: the store can never start.
-        """
+        """Begin to accept work. Raises StorageUnusable: the store can never start."""
 
     @abstractmethod
     async def stop(self) -> None:

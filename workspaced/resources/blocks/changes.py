@@ -23,7 +23,7 @@ def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapp
     Raises:
         UnprocessableProblem: it can't be a child of the new parent.
     """
-    changed = store.update_block(tx, before.block, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
+    changed = store.update_block(tx, call, before.block, changes)
     if not changed:
         return before
     after = store.get_placed(tx, call.workspace_id, before.block.id)
@@ -38,11 +38,10 @@ def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | No
         UnprocessableProblem: it is not a block of this workspace, or the tree would be too deep.
     """
     if promoted is not None and promoted != root_id:
-        limits = call.settings.limits
         ids = (promoted, root_id)
         store.require_block(tx, call.workspace_id, promoted)
         before = [store.get_placed(tx, call.workspace_id, block_id) for block_id in ids]
-        store.promote(tx, call.workspace_id, promoted, actor=call.actor, now=call.now, limits=limits)
+        store.promote(tx, call, promoted)
         for former in before:
             after = store.get_placed(tx, call.workspace_id, former.block.id)
             _record_update(tx, call, before=former, after=after)
@@ -60,7 +59,7 @@ def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: boo
     subtree = store.get_subtree(tx, placed.block)
     emits = is_subscribed(tx, call, call.workspace_id, "block.deleted")
     deleted = [store.get_placed(tx, call.workspace_id, block_id) for block_id in subtree] if emits else []
-    store.delete_subtree(tx, placed.block, count=len(subtree), actor=call.actor, now=call.now)
+    store.delete_subtree(tx, call, placed.block, count=len(subtree))
     call.note(tx, "block.deleted", placed.block.id, workspace_id=call.workspace_id, counts={"deleted": len(subtree)})
     emit(tx, call, call.workspace_id, *(_event("deleted", one) for one in deleted))  # one for each block (contract B6)
 

@@ -73,13 +73,10 @@ def create_block(tx: Transaction, call: Call, new: NewBlock) -> Response:
     409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace holds as many as it may.
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
-    limits = call.settings.limits
     if new.workspace != call.workspace_id:
         raise Invalid.at("/workspace", "workspace_mismatch", "/workspace must be the id of the workspace in the path.")
     block_id = new.id or str(uuid.uuid4())
-    placed = store.create_block(
-        tx, new, workspace_id=call.workspace_id, block_id=block_id, actor=call.actor, now=call.now, limits=limits
-    )
+    placed = store.create_block(tx, call, new, block_id=block_id)
     changes.record_creation(tx, call, placed)
     location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
     return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))

@@ -52,7 +52,7 @@ def delete_file(tx: Transaction, call: Call) -> Response:
         raise ForbiddenProblem
     call.require_match(file.version)
     events.emit_deleted(tx, call, file)
-    store.delete_file(tx, file, actor=call.actor, now=call.now)
+    store.delete_file(tx, call, file)
     tx.notify(conversion_store.CONVERSIONS)  # a conversion in progress stops
     return NO_CONTENT
 
@@ -71,7 +71,7 @@ def update_file(tx: Transaction, call: Call, changes: FileChanges) -> Response:
     changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
     if changed:
         before = events.read_record(tx, file)
-        after = store.update_file(tx, file, changed, actor=call.actor, now=call.now)
+        after = store.update_file(tx, call, file, changed)
         events.emit_updated(tx, call, before=before, after=after)
     return NO_CONTENT
 
@@ -99,7 +99,7 @@ def replace_metadata(tx: Transaction, call: Call) -> Response:
     file = permission.writable_file(tx, call)
     call.require_match(file.version)
     if metadata not in {None, file.metadata}:
-        after = store.update_metadata(tx, file, metadata or "{}", actor=call.actor, now=call.now)
+        after = store.update_metadata(tx, call, file, metadata or "{}")
         events.emit_metadata(tx, call, before=file, after=after)
     return NO_CONTENT
 

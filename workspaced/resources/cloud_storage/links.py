@@ -91,11 +91,7 @@ class UnsignedLinks:
         return encode({**record, "uploadUrl": record["uploadUrl"].rpartition(_SIGNATURE)[0]})
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """Return the response with the signature.
-
-        Raises:
-            UnavailableProblem: the secret can't be read now.
-        """
+        """Return the response with the signature. Raises UnavailableProblem: the secret can't be read now."""
         del purpose
         record = _link_record(stored)
         if record is None:
@@ -123,11 +119,7 @@ def resolve_secret(tx: Transaction, secret_box: SecretBox) -> str:
 
 
 def open_secret(stored: str, secret_box: SecretBox) -> bytes:
-    """Return the secret.
-
-    Raises:
-        UnavailableProblem: it was sealed with a key that this process does not have.
-    """
+    """Return the secret. Raises UnavailableProblem: it was sealed with a key that this process does not have."""
     if not stored.startswith(_SEALED):
         return bytes.fromhex(stored)
     return secret_box.open(base64.b64decode(stored.removeprefix(_SEALED)), purpose=_CONSTANT)

@@ -214,13 +214,13 @@ def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str
     workspace = store.lock_workspace(tx, new.workspace_id)
     file = store.find_target(tx, new)
     store.require_room(tx, workspace, file, size=size, limits=call.settings.limits)
-    return file or store.insert_file(tx, workspace, new, file_id=file_id, actor=call.actor, now=call.now)
+    return file or store.insert_file(tx, call, workspace, new, file_id=file_id)
 
 
 def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> StoredFile:
     """Add a version, queue its conversion, and record and emit the change."""
     before = events.read_record(tx, file) if file.available else None
-    after, version = store.add_version(tx, file, content, actor=call.actor, now=call.now)
+    after, version = store.add_version(tx, call, file, content)
     conversion_store.queue_conversion(
         tx, version, file_name=content.file_name, content_type=content.content_type, now=call.now
     )

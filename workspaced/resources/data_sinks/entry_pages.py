@@ -107,11 +107,7 @@ class EntryPage:
 
 
 def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
-    """Return the page that the query asks for.
-
-    Raises:
-        Invalid: a value is out of its range.
-    """
+    """Return the page that the query asks for. Raises Invalid: a value is out of its range."""
     page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
     given = query.get("search", "")
     search = normalised(given)

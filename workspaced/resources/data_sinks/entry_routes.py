@@ -37,8 +37,7 @@ def create_entry(tx: Transaction, call: Call, new: NewDataSinkEntry) -> Response
         sink holds as many as it may.
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-    limits = call.settings.limits
-    entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
+    entry = entry_store.create_entry(tx, call, sink, new)
     record_entry(tx, call, sink, before=None, after=entry)
     location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
     headers = (("Location", location), etag(entry.version))
@@ -53,7 +52,7 @@ def update_entry(tx: Transaction, call: Call, changes: DataSinkEntryChanges) -> 
     """
     sink, before = _get_by_path(tx, call)
     call.require_match(before.version)
-    entry = entry_store.update_entry(tx, sink, before, changes.given(), actor=call.actor, now=call.now)
+    entry = entry_store.update_entry(tx, call, sink, before, changes.given())
     record_entry(tx, call, sink, before=before, after=entry)
     return json_response(entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry))
 
@@ -66,7 +65,7 @@ def delete_entry(tx: Transaction, call: Call) -> Response:
     """
     sink, entry = _get_by_path(tx, call)
     call.require_match(entry.version)
-    entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
+    entry_store.delete_entry(tx, call, sink, entry)
     record_entry(tx, call, sink, before=entry, after=None)
     return msgspec.structs.replace(NO_CONTENT, written=written(entry, None))
 

@@ -71,12 +71,12 @@ def apply_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequen
         if has_history:
             record_staged(tx, call, sink)
         if upserts:
-            _upsert(tx, sink, len(part), actor=call.actor, now=call.now)
+            _upsert(tx, call, sink, len(part))
         if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
         total += effects + Tally(created=created)
     if total.touched:
-        touch_sink(tx, sink, added=total.created - total.deleted, actor=call.actor, now=call.now)
+        touch_sink(tx, call, sink, added=total.created - total.deleted)
     return total
 
 
@@ -88,7 +88,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 
 
 def upsert_each(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
     """Write entries with different keys and no given ids. Return each before and after, in their order.
 
@@ -98,11 +98,11 @@ def upsert_each(
     before = _staged_entries(tx, sink) if sink.entry_count else {}
     if any(change.data_type is None for change in changes):
         tx.run(_SQL["keep_data_types"], {"sink": sink.number})
-    _upsert(tx, sink, len(changes), actor=actor, now=now)
+    _upsert(tx, call, sink, len(changes))
     after = _staged_entries(tx, sink)
     states = [(before.get(change.key), after[change.key]) for change in changes]
     if any(former is None or former.version != entry.version for former, entry in states):
-        touch_sink(tx, sink, added=len(after) - len(before), actor=actor, now=now)
+        touch_sink(tx, call, sink, added=len(after) - len(before))
     return states
 
 
@@ -197,7 +197,7 @@ def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, i
     return tally, updates + stale_upserts
 
 
-def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: int) -> None:
+def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int) -> None:
     before, id_offset = take_numbers(tx, count)
     tx.run(
         _SQL["upsert_stage"],
@@ -207,7 +207,6 @@ def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: i
             "default_data_type": DEFAULT_DATA_TYPE,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
-            "now": now,
-            "actor": actor,
+            **call.authorship,
         },
     )

@@ -136,7 +136,7 @@ def update_sink(tx: Transaction, call: Call, changes: DataSinkChanges) -> Respon
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
     call.require_match(sink.version)
-    store.update_sink(tx, sink, changes.given(), actor=call.actor, now=call.now)
+    store.update_sink(tx, call, sink, changes.given())
     after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
     record_sink(tx, call, before=sink, after=after)
     return NO_CONTENT

@@ -406,11 +406,7 @@ def list_deliveries(
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
-    """Return a delivery of the webhook.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return a delivery of the webhook. Raises NotFoundProblem: there is none."""
     row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
     if row is None:
         raise NotFoundProblem("delivery_not_found", "This webhook has no such delivery.")

@@ -85,12 +85,9 @@ class _WebhookOperations:
         409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
-        limits = call.settings.limits
         new = with_defaults(given, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
-        store.create_webhook(
-            tx, self._secret_box, new, webhook_id=webhook_id, actor=call.actor, now=call.now, limits=limits
-        )
+        store.create_webhook(tx, call, self._secret_box, new, webhook_id=webhook_id)
         call.note(tx, "webhook.created", webhook_id)
         return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
 
@@ -135,7 +132,7 @@ class _WebhookOperations:
             given["label"] = default_label(given.get("url", webhook.definition.url), egress)
         definition = webhook.definition.model_copy(update=given)
         if definition != webhook.definition:
-            store.update_webhook(tx, self._secret_box, webhook, definition, actor=call.actor, now=call.now)
+            store.update_webhook(tx, call, self._secret_box, webhook, definition)
             call.note(tx, "webhook.updated", webhook.id, changed=tuple(sorted(given)))
         if secret and not secrets.compare_digest(secret, webhook.secret):
             self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
@@ -157,9 +154,7 @@ class _WebhookOperations:
         self, tx: Transaction, call: Call, webhook: StoredWebhook, *, secret: str | None, grace_seconds: int
     ) -> None:
         call.note(tx, "webhook.secret_rotated", webhook.id)
-        store.rotate_secret(
-            tx, self._secret_box, webhook, secret=secret, grace_seconds=grace_seconds, actor=call.actor, now=call.now
-        )
+        store.rotate_secret(tx, call, self._secret_box, webhook, secret=secret, grace_seconds=grace_seconds)
 
 
 async def list_event_types(_call: Call) -> Response:

@@ -81,9 +81,7 @@ def create_workspace(tx: Transaction, call: Call, new: NewWorkspace) -> Response
     """
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
-    workspace = store.create_workspace(
-        tx, new, workspace_id=workspace_id, root_block=root_block, actor=call.actor, now=call.now
-    )
+    workspace = store.create_workspace(tx, call, new, workspace_id=workspace_id, root_block=root_block)
     key_store.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
     events.emit_created(tx, call, workspace)
     record = workspace_record(workspace, WorkspaceContents(blocks=(root_block,)))
@@ -116,7 +114,7 @@ def delete_workspace(tx: Transaction, call: Call) -> Response:
     call.require_match(workspace.version)
     events.emit_deleted(tx, call, workspace)  # before the deletion, while subscribers may still read it
     response = json_response(_record(tx, workspace))
-    store.delete_workspace(tx, workspace, actor=call.actor, now=call.now)
+    store.delete_workspace(tx, call, workspace)
     tx.notify(CONVERSIONS)  # conversions of its files stop
     return response
 
@@ -142,7 +140,7 @@ def update_workspace(tx: Transaction, call: Call, changes: WorkspaceChanges) -> 
         change_root(tx, call, before.root_block, promoted=promoted, changes=root_changes)
     after = store.get_workspace(tx, call.workspace_id)
     if changed or after.root_block != before.root_block:
-        store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
+        store.update_workspace(tx, call, after, changed)
         after = store.get_workspace(tx, call.workspace_id)
         events.emit_updated(tx, call, before=before, after=after)
     return json_response(_record(tx, after), headers=(etag(after.version),))
