@@ -99,8 +99,13 @@ class ForbiddenProblem(Problem):
     status = 403
     title = "Forbidden"
 
-    def __init__(self, detail: str = "This API key does not give the permission that the operation needs.") -> None:
-        super().__init__("forbidden", detail)
+    def __init__(
+        self,
+        detail: str = "This API key does not give the permission that the operation needs.",
+        *,
+        code: str = "forbidden",
+    ) -> None:
+        super().__init__(code, detail)
 
 
 class NotFoundProblem(Problem):

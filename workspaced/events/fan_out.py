@@ -2,7 +2,7 @@
 
 A small number of deliveries is created in the transaction of the change. For a larger number, the transaction stores the events
 and a row for each webhook, and a job creates the deliveries in bounded steps. The deliveries of a webhook have numbers in the
-order of the events: while rows of a webhook wait for the job, its later events wait behind them.
+order of the events: while rows of a webhook wait for the job, its later events wait for them.
 
 The webhooks that get an event are always selected in the transaction of the change.
 """
@@ -52,7 +52,7 @@ def any_waiting(reader: ReadTransaction) -> bool:
 
 
 def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
-    """Return the enabled webhooks of which later events must wait for `fan_out`."""
+    """Return the enabled webhooks whose later events must wait for `fan_out`."""
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 
 

@@ -39,7 +39,7 @@ class BatchableWork(ABC, Generic[T]):
 
     @abstractmethod
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[T | None]:
-        """Do the work of all ``pieces``, of which this is the first; return None for each that must be done alone afterwards.
+        """Do the work of all ``pieces``; this is the first of them. Return None for each that must be done alone afterwards.
 
         If this raises, all of them are done alone, so the exception need not name the piece that failed.
         """

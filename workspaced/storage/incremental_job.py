@@ -1,4 +1,4 @@
-"""Work that a request leaves behind, done in bounded steps, between which other writers get their turn."""
+"""Work that a request leaves, done in bounded steps, between which other writers get their turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class IncrementalJob:
     """Runs a step, each time in its own transaction, until nothing is left to do.
 
     A commit that notifies the channel wakes it. It also runs at its start and periodically, for work that other processes or a
-    crash left behind. Several processes may run the same job: a step finds only what is not done yet.
+    crash left. Several processes may run the same job: a step finds only what is not done yet.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 The store of a resource consists of functions of a `ReadTransaction` or a `Transaction`, and SQL by name. It uses no threads
 and no drivers. Statements have ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the order of the
-statement's columns.
+statement's columns. So are the fields of the classes ``Stored…`` of the resources, in each SELECT of their rows.
 """
 
 from __future__ import annotations

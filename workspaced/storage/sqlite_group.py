@@ -1,4 +1,4 @@
-"""Make a group of work durable on SQLite: in one transaction, of which each piece can fail alone.
+"""Make a group of work durable on SQLite: in one transaction, in which each piece can fail alone.
 
 Savepoints would cost each piece two statements because of the few that fail. A piece that fails before it changed anything
 (404, 409) leaves nothing to undo. If one fails later, the whole group is undone and repeated, with savepoints.

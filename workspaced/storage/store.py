@@ -49,7 +49,7 @@ class Store(ABC):
         group_callers: int = GROUP_CALLERS,
         observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``folder`` is the data folder, which `check` tests; for the others see `StoreOptions`."""
+        """``folder`` is the data folder, which `check` tests; for the options see `StoreOptions`."""
         self._folder = folder
         self._busy_seconds = busy_seconds
         self._group_callers = group_callers

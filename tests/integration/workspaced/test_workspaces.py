@@ -37,22 +37,17 @@ async def test_a_workspace_is_created_with_its_root_block_and_read_back(http: ht
     assert (await http.get(f"/v1/workspace/{_ID}")).json() == record
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
+async def test_an_invalid_body_is_400_with_a_pointer_to_the_mistake(http: httpx.AsyncClient) -> None:
+    for body, pointer in (
         ({}, "/label"),
         ({"label": " "}, "/label"),
         ({"label": "x" * 256}, "/label"),
         ({"label": "a\nb"}, "/label"),
         ({"label": "x", "id": "17"}, "/id"),
         ({"label": "x", "statuses": [1]}, "/statuses"),
-    ],
-)
-async def test_an_invalid_body_is_400_with_a_pointer_to_the_mistake(
-    http: httpx.AsyncClient, body: dict[str, Any], pointer: str
-) -> None:
-    response = await http.post("/v1/workspace", json=body)
-    assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
+    ):
+        response = await http.post("/v1/workspace", json=body)
+        assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
 
 
 async def test_unknown_fields_are_ignored_and_named(http: httpx.AsyncClient) -> None:
@@ -117,10 +112,10 @@ async def test_filters_are_compared_in_the_unicode_form_of_labels(http: httpx.As
         assert len((await http.get("/v1/workspace", params={"filters": filters})).json()) == 1
 
 
-@pytest.mark.parametrize("filters", ["{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'])
-async def test_invalid_filters_are_400(http: httpx.AsyncClient, filters: str) -> None:
+async def test_invalid_filters_are_400(http: httpx.AsyncClient) -> None:
     # contract W2
-    assert (await http.get("/v1/workspace", params={"filters": filters})).status_code == 400
+    for filters in ("{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'):
+        assert (await http.get("/v1/workspace", params={"filters": filters})).status_code == 400, filters
 
 
 async def test_lists_are_paged(http: httpx.AsyncClient) -> None:

@@ -126,12 +126,12 @@ async def test_the_fence_is_announced_below_data_sinks(http: httpx.AsyncClient, 
     assert "X-Writer-Fence" not in (await http.get("/v1/workspace")).headers
 
 
-@pytest.mark.parametrize("header", ["", "daemon", "daemon;1", "daemon;1;x", "da emon;1;1", f"daemon;1;{'9' * 19}"])
-async def test_a_malformed_writer_is_refused(http: httpx.AsyncClient, sink: str, header: str) -> None:
-    headers = {"X-Writer": header, "Accept": "application/problem+json"}
-    response = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=headers)
-    assert (response.status_code, response.json()["code"]) == (400, "bad_writer")
-    assert await value_of(http, sink) is None
+async def test_a_malformed_writer_is_refused(http: httpx.AsyncClient, sink: str) -> None:
+    for header in ("", "daemon", "daemon;1", "daemon;1;x", "da emon;1;1", f"daemon;1;{'9' * 19}"):
+        headers = {"X-Writer": header, "Accept": "application/problem+json"}
+        response = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (400, "bad_writer"), header
+        assert await value_of(http, sink) is None, header
 
 
 @pytest.mark.both_databases

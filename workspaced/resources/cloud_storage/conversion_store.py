@@ -30,7 +30,7 @@ class ConversionOrigin:
     client_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConversionClaim:
     """A conversion under a lease of this process. ``current``: it is of the file's current version."""
 
@@ -97,16 +97,7 @@ def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int
         current = row[5] == row[6]
         # of the current version: the present name and type of the file
         file_name, content_type = (row[7], row[8]) if current else (row[0], row[1])
-        claimed = ConversionClaim(
-            number=number,
-            lease=lease,
-            file_id=row[4],
-            file_name=file_name,
-            content_type=content_type,
-            sha256=row[2],
-            size=row[3],
-            current=current,
-        )
+        claimed = ConversionClaim(number, lease, row[4], file_name, content_type, row[2], row[3], current)
         _emit(tx, claimed, "started", now=now)
         return claimed
     return None

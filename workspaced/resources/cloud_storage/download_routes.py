@@ -24,15 +24,6 @@ from workspaced.storage.blobs import Blobs
 from workspaced.storage.port import ReadTransaction
 
 
-class ExportsDisabled(ForbiddenProblem):
-    """The workspace does not permit downloads (contract A7)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.code = "exports_disabled"
-        self.detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
-
-
 class _Downloads:
     """The handler. Bytes are read from ``blobs``."""
 
@@ -87,7 +78,8 @@ def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
     """Return the content that the path and the query name, or raise that the caller may not read it."""
     file = permission.readable_file(reader, call)
     if not file.exports_enabled:
-        raise ExportsDisabled
+        detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
+        raise ForbiddenProblem(detail, code="exports_disabled")  # contract A7
     version, content = _find_version(reader, call, file)
     output_name = call.query.get("output")
     if output_name is None:

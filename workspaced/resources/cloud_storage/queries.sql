@@ -97,17 +97,18 @@ INSERT INTO cloud_upload (id, file, file_name, content_type, expected_size, expe
 SELECT :id, number, :file_name, :content_type, :expected_size, :expected_sha256, :expires_at, :key_id, :secret
 FROM cloud_file WHERE id = :file_id
 
--- name: find_upload
+-- name: uploads
 SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
        u.completed_at, w.id, u.key_id, u.secret
 FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
+
+-- name: find_upload
+{uploads}
 WHERE u.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
 
 -- name: uploads_of_file
 -- The newest first.
-SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
-       u.completed_at, w.id, u.key_id, u.secret
-FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
+{uploads}
 WHERE u.file = :file ORDER BY u.number DESC
 
 -- name: receive_upload

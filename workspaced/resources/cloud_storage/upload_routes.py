@@ -17,7 +17,7 @@ from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
 from workspaced.resources.cloud_storage.links import PATH as LINK_PATH
-from workspaced.resources.cloud_storage.links import LinkRefused, UnsignedLinks, UploadLinks
+from workspaced.resources.cloud_storage.links import UnsignedLinks, UploadLinks
 from workspaced.resources.cloud_storage.records import FileRecord, UploadLinkRecord, UploadRecord
 from workspaced.resources.cloud_storage.rules import (
     FileName,
@@ -119,12 +119,11 @@ class _Uploads:
             yield Work(act=act)
 
     async def _require_live(self, upload: StoredUpload) -> None:
-        """Raise LinkRefused unless the key that requested the link is valid, and may still add files to the workspace."""
+        """Raise ForbiddenProblem unless the key that requested the link is valid, and may still add files to the workspace."""
         principal = await self._verify_again(upload.key_id, bytes(upload.secret))
         if principal is None or not principal.may(FILES_WRITE, upload.workspace_id):
-            raise LinkRefused(
-                "upload_link_revoked", "The API key that requested this upload link may not upload any more."
-            )
+            detail = "The API key that requested this upload link may not upload any more."
+            raise ForbiddenProblem(detail, code="upload_link_revoked")
 
     def complete(self, tx: Transaction, call: Call, named: UploadCompletion) -> Response:
         """Complete an upload.

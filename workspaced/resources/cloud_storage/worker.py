@@ -77,7 +77,7 @@ class ConversionWorker:
             event.set()
 
     async def _claim_due(self, now: int) -> ConversionClaim | None:
-        """Claim a conversion that is due at ``now``, if another one may run."""
+        """Claim a conversion that is due at ``now``, if one more may run."""
         self._postponed = False
         if self._stopping or len(self._in_progress) >= self._settings.at_once:
             return None
@@ -139,7 +139,7 @@ class ConversionWorker:
                 log.info("conversion_stopped", reason="the lease or the file is gone")
         except Problem as problem:  # when the lease ends, the conversion is due again
             log.warning("conversion_not_settled", reason=problem.detail)
-        except Exception:  # a defect that one file meets must not stop the others
+        except Exception:  # a defect that one file meets must not stop other conversions
             log.exception("conversion_not_settled")
         finally:
             # Even if the service stops now: it closes the database only after this.

@@ -79,7 +79,7 @@ async def list_changes(call: Call) -> Response:
 
     def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
-        # The row behind which the page begins has the value after the first change of the page.
+        # The row after which the page begins has the value after the first change of the page.
         rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
         entry = entry_store.find_entry(reader, sink, key)
         if newest is None:

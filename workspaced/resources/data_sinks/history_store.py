@@ -185,7 +185,7 @@ def differences(
 
 
 def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) -> list[str]:
-    """Return the first keys of which all changes between the instants were dropped."""
+    """Return the first keys whose changes between the instants were all dropped."""
     values = {
         "sink": sink.number,
         "after": sink.history_after,

@@ -101,7 +101,7 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
 
 def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Return the work that writes the valid items, and reports the errors of the others."""
+    """Return the work that writes the valid items, and reports the errors of all other items."""
     minimal = call.prefers_minimal()
 
     def act(tx: Transaction) -> Response:
@@ -126,7 +126,7 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
 
 def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Return the work that reports the present entry and the effect of each valid item, and the errors of the others.
+    """Return the work that reports the present entry and the effect of each valid item, and the errors of all other items.
 
     It changes nothing.
     """
@@ -152,7 +152,7 @@ def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 def _checked(
     tx: Transaction, sink: StoredSink, bulk: Bulk, *, may_create: bool
 ) -> tuple[list[tuple[int, Change]], dict[int, dict[str, object]]]:
-    """Return the valid items and the errors of the others, by their indexes."""
+    """Return the valid items, and the errors of all other items, by their indexes."""
     errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
     sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
     for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):

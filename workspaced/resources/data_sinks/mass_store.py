@@ -149,7 +149,7 @@ def faults_of(
 def _without_repetitions(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change]
 ) -> tuple[Sequence[Change], Tally]:
-    """Return the fewest changes of each key with the same result, and the counts of the others."""
+    """Return the fewest changes of each key with the same result, and the counts of what is left out."""
     if _all_different(changes):
         return changes, Tally()
     by_key: dict[str, list[Change]] = {}

@@ -50,7 +50,7 @@ class SingleUpsert(BatchableWork[Response]):
         return _response(sink, existing, entry)
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Write the first change of each key that can't fail; None for the others, which are written alone.
+        """Write the first change of each key that can't fail; None for all other changes, which are written alone.
 
         Raises:
             NotFoundProblem: there is no such sink.

@@ -33,7 +33,7 @@ class Attempts:
         """Send once, and return the outcome before the lease ends.
 
         Every exception counts as a failed attempt. If one were raised, it would not be recorded: the delivery would be
-        tried forever, and would block the deliveries behind it.
+        tried forever, and would block later deliveries.
         """
         at = self._now()
         loop = asyncio.get_running_loop()

@@ -103,10 +103,10 @@ def rotate_secret(
     secret: str | None,
     grace_seconds: int,
 ) -> None:
-    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``.
+    """Add a secret; None: make one. The newest few other secrets still sign for ``grace_seconds``.
 
     Raises:
-        SecretsSealed: the others can't be read, so they can't sign.
+        SecretsSealed: the other secrets can't be read, so they can't sign.
     """
     _require_open(webhook)
     tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": call.now + grace_seconds * 1_000})

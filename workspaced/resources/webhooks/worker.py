@@ -163,7 +163,7 @@ class Worker:
                     "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
                 )
                 following_claim = None
-            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop the others
+            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop other deliveries
                 structlog.get_logger().exception("delivery_broke", delivery=current.deliveries[0].id)
                 following_claim = None
             self._in_progress.pop(current.lease, None)

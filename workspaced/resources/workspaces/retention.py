@@ -20,10 +20,7 @@ Step: TypeAlias = Callable[[Transaction, int, int], int]
 
 
 class ListedWorkspace(NamedTuple):
-    """A workspace, deleted or not.
-
-    The fields have the order of the columns in the SELECT. Instants are milliseconds since 1970.
-    """
+    """A row of a workspace, deleted or not. Instants are milliseconds since 1970."""
 
     id: str
     label: str

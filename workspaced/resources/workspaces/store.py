@@ -16,12 +16,7 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
 
 class StoredWorkspace(NamedTuple):
-    """A workspace's row.
-
-    The fields have the order of the columns in every SELECT of workspaces. Instants are milliseconds since 1970.
-
-    ``number`` is the key in other tables.
-    """
+    """A row of a workspace. Instants are milliseconds since 1970. ``number`` is the key in other tables."""
 
     number: int
     id: str

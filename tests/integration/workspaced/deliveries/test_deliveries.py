@@ -18,6 +18,7 @@ from standardwebhooks.webhooks import Webhook
 from structlog.testing import capture_logs
 
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
+from tests.support.api_client import api_client
 from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.webhooks import store
@@ -182,12 +183,11 @@ async def test_a_name_that_changes_to_an_internal_address_is_never_connected_to(
     # 127.0.0.2, where no server listens, represents the public address.
     rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
     clock = ManualClock()
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     guarded = dataclasses.replace(settings, egress=rules)
     with WebhookReceiver(200) as receiver:
         async with (
             running(guarded, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+            api_client(app, make_key()) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=guarded, workspace=workspace)
@@ -292,14 +292,10 @@ async def test_one_receiver_gets_only_its_share_of_the_concurrent_deliveries(
     narrow = dataclasses.replace(
         settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3)
     )
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate)) as slow, WebhookReceiver() as fast:
-        async with (
-            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(narrow, clock=clock, jitter=lambda: 0.5) as app, api_client(app, make_key()) as http:
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
             await rig.webhook(slow.url, dataEvents=["data_sink.created"])
@@ -376,14 +372,10 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     narrow = dataclasses.replace(
         settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000)
     )
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
-        async with (
-            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(narrow, clock=clock, jitter=lambda: 0.5) as app, api_client(app, make_key()) as http:
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
             sink = await rig.sink()
@@ -597,10 +589,9 @@ async def test_an_attempt_that_raises_is_recorded_and_delays_nothing(
         return [ip_address("127.0.0.1")]
 
     clock = ManualClock()
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(settings, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        api_client(app, make_key()) as http,
     ):
         workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
         rig = Rig(http=http, clock=clock, settings=settings, workspace=workspace)
@@ -684,10 +675,7 @@ async def test_old_events_are_deleted_with_their_deliveries(
 ) -> None:
     # contract H13
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with (
-        running(settings) as app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-    ):
+    async with running(settings) as app, api_client(app, headers["x-api-key"]) as http:
         webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
         for _ in range(2):
             await http.post(f"{webhook}/test")
@@ -710,10 +698,7 @@ async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the
     hasty = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, stop_seconds=0.05))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
-        async with (
-            running(hasty) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(hasty) as app, api_client(app, headers["x-api-key"]) as http:
             webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
             await http.post(f"{webhook}/test")
             first = await arrival(receiver)
@@ -748,13 +733,12 @@ Serve = Callable[[bytes | None], AbstractAsyncContextManager[httpx.AsyncClient]]
 @pytest.fixture
 def serve(settings: WorkspacedSettings, make_key: Callable[..., str]) -> Serve:
     """Return a context manager that runs the service with an encryption key, and yields a client."""
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
 
     @asynccontextmanager
     async def serving(key: bytes | None) -> AsyncIterator[httpx.AsyncClient]:
         async with (
             running(dataclasses.replace(settings, encryption_key=key)) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+            api_client(app, make_key()) as http,
         ):
             yield http
 
