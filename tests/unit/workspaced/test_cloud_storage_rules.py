@@ -4,7 +4,7 @@ import pytest
 
 from workspaced.core.members import read_body
 from workspaced.core.problems import ForbiddenProblem, Invalid, RangeNotSatisfiable
-from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
+from workspaced.resources.cloud_storage.conversion_store import FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.download_routes import ByteRange, attachment, select_range
 from workspaced.resources.cloud_storage.links import UploadLinks

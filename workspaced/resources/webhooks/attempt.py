@@ -11,9 +11,9 @@ import structlog
 from ingestd.wire.retry_after import retry_after_seconds
 from workspaced import __version__
 from workspaced.events.payload import batch_of
+from workspaced.resources.webhooks.delivery_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.delivery_store import AttemptOutcome, DeliveryClaim
 from workspaced.resources.webhooks.oauth import Tokens
-from workspaced.resources.webhooks.retry_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.signature import signature_headers
 from workspaced.resources.webhooks.values import header_of
 from workspaced.security.egress.client import EgressClient, ReceiverResponse, ReceiverUnreachable

@@ -10,8 +10,7 @@ from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.events.payload import sink_of_entry
 from workspaced.resources.webhooks import store
-from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
-from workspaced.resources.webhooks.retry_rules import due_again, must_disable
+from workspaced.resources.webhooks.delivery_rules import Waiting, due_again, must_disable, ready, ready_in_order
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
