@@ -40,10 +40,7 @@ class QueuedEvent(NamedTuple):
 
 def take_numbers(tx: Transaction, count: int) -> int:
     """Take ``count`` numbers, which events and deliveries share. Return the number before the first."""
-    row = tx.one(_SQL["take_numbers"], {"count": count})
-    if row is None:
-        raise LookupError("the database has lost its row of event numbers")
-    return int(row[0]) - count
+    return int(tx.existing(_SQL["take_numbers"], {"count": count})[0]) - count
 
 
 def any_waiting(reader: ReadTransaction) -> bool:
@@ -127,10 +124,7 @@ def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | Non
 
 def _merged(tx: Transaction, event: QueuedEvent, old: bytes, *, number: int) -> Row:
     """Return the row of a new event for one webhook, with all changes since the body that is not sent."""
-    row = tx.one(_SQL["event_of"], {"number": event.number})
-    if row is None:
-        raise LookupError(f"event {event.number} was removed before its deliveries were created")
-    _, workspace_id, sequence, body = row
+    _, workspace_id, sequence, body = tx.existing(_SQL["event_of"], {"number": event.number})
     event_id = f"evt_{secrets.token_hex(16)}"
     text = with_previous(body, old, event_id=event_id)
     return (number, event_id, event.type, workspace_id, sequence, text, event.created_at, event.resource)

@@ -87,7 +87,7 @@ class Blobs:
                 with _as_problem():
                     await self._do(_append, file, digest.update, part)
             with _as_problem():
-                await self._do(_flush, file)
+                await self._do(os.fsync, file.fileno())
             yield Incoming(sha256=digest.hexdigest(), size=size, path=path)
         finally:
             await self._finally(_drop, file, path)
@@ -303,10 +303,6 @@ def _append(file: BinaryIO, note: Callable[[bytes], None], part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[file.write(view) :]
-
-
-def _flush(file: BinaryIO) -> None:
-    os.fsync(file.fileno())
 
 
 def _drop(file: BinaryIO, path: Path) -> None:

@@ -15,6 +15,14 @@ from workspaced.storage.store import Store
 _RETRY_SECONDS = 1.0
 
 
+async def repeat(store: Store, step: Callable[[Transaction], int], *, rows: int) -> int:
+    """Run a step of about ``rows`` rows, each time in its own transaction, until it does nothing. Return how much it did."""
+    total = 0
+    while done := await store.write(step, weight=rows):
+        total += done
+    return total
+
+
 class IncrementalJob:
     """Runs a step, each time in its own transaction, until nothing is left to do.
 

@@ -29,6 +29,13 @@ class ReadTransaction(ABC):
     def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
         """Return the first row, if there is one."""
 
+    def existing(self, statement: str, values: Values = NO_VALUES, /) -> Row:
+        """Return the first row of a statement that always has one. Raises LookupError: the data is damaged."""
+        row = self.one(statement, values)
+        if row is None:
+            raise LookupError(f"no row was found by: {statement}")
+        return row
+
     @abstractmethod
     def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Return all rows."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.http.operations import Call
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockContent, NewBlock, PlacedBlock, StoredBlock
 from workspaced.settings.model import Limits
-from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
 _CONTENT_COLUMNS = tuple(BlockContent.model_fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockWorkspace:
+class BlockWorkspace(NamedTuple):
     """The workspace of a tree: its number and the id of its root block."""
 
     number: int
@@ -218,7 +216,7 @@ def _next_order_index(reader: ReadTransaction, workspace: BlockWorkspace, parent
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 
 
-def _workspace_of(row: Sequence[object] | None) -> BlockWorkspace:
+def _workspace_of(row: Row | None) -> BlockWorkspace:
     if row is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
-    return BlockWorkspace(number=int(str(row[0])), root_block=str(row[1]))
+    return BlockWorkspace(*row[:2])

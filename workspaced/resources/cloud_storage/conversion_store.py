@@ -101,9 +101,7 @@ def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int
         until = now + int(settings.lease_seconds * 1_000)
         if not tx.one(_SQL["claim"], {"number": number, "lease": lease, "until": until, "now": now}):
             continue
-        row = tx.one(_SQL["claimed"], {"number": number})
-        if row is None:
-            raise LookupError(f"conversion {number} has no file")
+        row = tx.existing(_SQL["claimed"], {"number": number})
         current = row[5] == row[6]
         # of the current version: the present name and type of the file
         file_name, content_type = (row[7], row[8]) if current else (row[0], row[1])

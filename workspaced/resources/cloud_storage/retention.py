@@ -10,6 +10,7 @@ from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.cloud_storage import store
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.blobs import Blobs
+from workspaced.storage.incremental_job import repeat
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 from workspaced.storage.store import Store
@@ -22,19 +23,15 @@ _KEPT_MS = 86_400_000
 
 async def purge_deleted(service_store: Store, *, before: int, now: int) -> int:
     """Remove the files that were deleted before an instant. Return how many. `sweep` removes their bytes."""
-    purged = 0
-    while removed := await service_store.write(partial(_purge, before=before, now=now), weight=_ROWS_AT_ONCE):
-        purged += removed
-    return purged
+    return await repeat(service_store, partial(_purge, before=before, now=now), rows=_ROWS_AT_ONCE)
 
 
 async def remove_expired_uploads(service_store: Store, *, now: int) -> int:
     """Remove expired links, and announced files without an upload. Return the number of rows."""
     values = {"before": now - _KEPT_MS, "most": _ROWS_AT_ONCE}
     total = 0
-    for name in ("drop_old_uploads", "drop_empty_files"):
-        while removed := await service_store.write(partial(_run, name=name, values=values), weight=_ROWS_AT_ONCE):
-            total += removed
+    for statement in (_SQL["drop_old_uploads"], _SQL["drop_empty_files"]):
+        total += await repeat(service_store, partial(_run, statement=statement, values=values), rows=_ROWS_AT_ONCE)
     return total
 
 
@@ -47,8 +44,8 @@ async def sweep(service_store: Store, blobs: Blobs) -> int:
     return await blobs.sweep(referenced)
 
 
-def _run(tx: Transaction, *, name: str, values: dict[str, int]) -> int:
-    return tx.run(_SQL[name], values)
+def _run(tx: Transaction, *, statement: str, values: dict[str, int]) -> int:
+    return tx.run(statement, values)
 
 
 def _purge(tx: Transaction, *, before: int, now: int) -> int:

@@ -120,23 +120,19 @@ def insert_file(tx: Transaction, call: Call, workspace: FileWorkspace, new: NewU
 def add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> tuple[StoredFile, int]:
     """Insert a version and make it the current one. Return the file afterwards, and the version's number."""
     stamped = {"file_name": content.file_name, "content_type": content.content_type, **call.authorship}
-    taken = tx.one(_SQL["next_version"], {"number": file.number, **stamped})
-    if taken is None:
-        raise LookupError(f"file {file.id} was not found")
+    (ordinal,) = tx.existing(_SQL["next_version"], {"number": file.number, **stamped})
     values = {
         "id": str(uuid.uuid4()),
         "file": file.number,
-        "ordinal": taken[0],
+        "ordinal": ordinal,
         "sha256": content.sha256,
         "size": content.size,
         **stamped,
     }
-    row = tx.one(_SQL["insert_version"], values)
-    if row is None:
-        raise LookupError(f"version {taken[0]} of file {file.id} was not found after its insertion")
+    (version,) = tx.existing(_SQL["insert_version"], values)
     if not file.available:
         _raise_workspace_version(tx, call, file)
-    return _get(tx, file.id), int(row[0])
+    return _get(tx, file.id), int(version)
 
 
 def update_file(tx: Transaction, call: Call, file: StoredFile, changed: ChangedFields) -> StoredFile:
@@ -173,7 +169,4 @@ def _raise_workspace_version(tx: Transaction, call: Call, file: StoredFile) -> N
 
 
 def _get(tx: Transaction, file_id: str) -> StoredFile:
-    file = find_file(tx, file_id)
-    if file is None:
-        raise LookupError(f"file {file_id} was not found after it was written")
-    return file
+    return StoredFile._make(tx.existing(_SQL["find_file"], {"id": file_id}))

@@ -58,9 +58,8 @@ class ConversionWorker:
             async with asyncio.TaskGroup() as converting:
                 while not self._stopping:
                     self._wake.clear()
-                    now = (
-                        self._clock.now()
-                    )  # the same instant for both queries, so that no conversion becomes due between them
+                    # The same instant for both queries, so that no conversion becomes due between them.
+                    now = self._clock.now()
                     while (claimed := await self._claim_due(now)) is not None:
                         self._in_progress[claimed.lease] = converting.create_task(self._run_conversion(claimed))
                     await self._clock.wait(self._wake, await self._next_wakeup(now))

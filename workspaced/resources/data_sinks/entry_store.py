@@ -49,10 +49,7 @@ def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> Stored
 
 def read_id_offset(reader: ReadTransaction) -> int:
     """Return the offset that this database uses in the digits of entry ids."""
-    row = reader.one(_SQL["read_id_offset"])
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
-    return int(row[0])
+    return int(reader.existing(_SQL["read_id_offset"])[0])
 
 
 def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
@@ -77,9 +74,7 @@ def entry_chunks(reader: ReadTransaction, sink: StoredSink) -> Iterator[list[Row
 
 def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
     """Take numbers for ``count`` entries. Return the number before the first, and the id offset."""
-    row = tx.one(_SQL["take_numbers"], {"count": count})
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
+    row = tx.existing(_SQL["take_numbers"], {"count": count})
     return row[0] - count, row[1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from workspaced.core.json_schema import TIMESTAMP
@@ -29,14 +28,13 @@ from workspaced.resources.data_sinks.history_store import ChangePosition, Stored
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.operation_rows import get, patch
-from workspaced.resources.read_responses import versioned_response
+from workspaced.resources.read_responses import cursor_numbers, versioned_response
 from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
 TAKE: Final = 100
 _ONE: Final = "/v1/workspace/{workspace}/data-sink-history/{sink}"
-_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 async def get_history(call: Call) -> Response:
@@ -174,14 +172,4 @@ def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
     if page.skip:
         raise Invalid("bad_skip", "This list has no skip. Follow the Link rel=next instead.")
     cursor = Cursor.decoded(query["cursor"]) if query.get("cursor") else None
-    return page, page.take or TAKE, _position(cursor) if cursor else None
-
-
-def _position(cursor: Cursor) -> ChangePosition:
-    """Return the position of the change after which the page begins, or raise Invalid for the cursor of another list."""
-    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
-        raise Cursor.refused()
-    at, number = map(int, cursor.position)
-    if max(at, number) >= 2**63:
-        raise Cursor.refused()
-    return ChangePosition(at=at, number=number)
+    return page, page.take or TAKE, ChangePosition(*cursor_numbers(cursor, 2)) if cursor else None

@@ -19,6 +19,7 @@ from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.values import CHANGES, StoredEntry, StoredSink
 from workspaced.settings.model import HistorySettings
 from workspaced.storage.bounded_walk import Walked, walk
+from workspaced.storage.incremental_job import repeat
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 from workspaced.storage.store import Store
@@ -234,8 +235,7 @@ async def drop_old(store: Store, *, default: HistorySettings, now: int) -> int:
     while sink := await store.read(partial(_next_sink, behind=behind)):
         behind = sink[0]
         step = partial(_drop_old, sink=behind, default=default, now=now)
-        while count := await store.write(step, weight=_AT_ONCE):
-            dropped += count
+        dropped += await repeat(store, step, rows=_AT_ONCE)
     return dropped
 
 
@@ -275,7 +275,5 @@ def _last_change_at(reader: ReadTransaction, sink: StoredSink, key: str) -> int:
 
 
 def _last_change(reader: ReadTransaction) -> tuple[int, int]:
-    row = reader.one(_SQL["last_change"])
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
-    return row[0], row[1]
+    last, pruned_to = reader.existing(_SQL["last_change"])
+    return last, pruned_to

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 from ingestd.wire import names
 from workspaced.core.problems import FieldError, Invalid, Problem
@@ -71,7 +73,6 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
     change = single.change
     if change.remove:
         raise Invalid.at("/delete", "delete_needs_bulk", "Only an item of the bulk form can delete.")
-
     return Work(act=SingleUpsert(call, change, may_create), ignored=single.ignored)
 
 
@@ -115,12 +116,10 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
             counts = {**_counts(tally), "failed": len(failures), "results": failures}
             return json_response(counts, headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
-        results: list[dict[str, object]] = [
+        results: list[dict[str, Any]] = [
             {"index": index, "status": 200, "entry": _record_of(by_key, change, sink)} for index, change in accepted
         ]
-        results = sorted(results + failures, key=lambda result: int(str(result["index"])))
-        summary = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
-        return json_response(summary, headers=headers, written=tally.written)
+        return json_response(_summary(results, failures), headers=headers, written=tally.written)
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
 
@@ -138,15 +137,18 @@ def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         present = mass_store.entries_of(tx, sink, changes) if changes else {}
         effects = list(effects_of(changes, present))
         require_room(sink, effects.count("created") - effects.count("deleted"), call.settings.limits)
-        results: list[dict[str, object]] = [
+        results: list[dict[str, Any]] = [
             {"index": index, "status": 200, "effect": effect, "entry": _record_of(present, change, sink)}
             for (index, change), effect in zip(accepted, effects, strict=True)
         ]
-        results += [{"index": index, **errors[index]} for index in errors]
-        results.sort(key=lambda result: int(str(result["index"])))
-        return json_response({"results": results, "succeeded": len(accepted), "failed": len(errors)})
+        return json_response(_summary(results, [{"index": index, **errors[index]} for index in errors]))
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
+
+
+def _summary(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> dict[str, object]:
+    results = sorted(succeeded + failed, key=itemgetter("index"))
+    return {"results": results, "succeeded": len(succeeded), "failed": len(failed)}
 
 
 def _checked(

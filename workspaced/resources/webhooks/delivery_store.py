@@ -17,6 +17,7 @@ from workspaced.security.audit_log import SYSTEM, AuditAction
 from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
+from workspaced.storage.incremental_job import repeat
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 from workspaced.storage.store import Store
@@ -399,10 +400,7 @@ def attempts_of(reader: ReadTransaction, delivery: StoredDelivery) -> list[Store
 
 def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
     """Return the body that was or will be sent."""
-    row = reader.one(_SQL["body_of"], {"delivery": delivery.number})
-    if row is None:
-        raise LookupError(f"delivery {delivery.id} has lost its event")
-    return bytes(row[0])
+    return bytes(reader.existing(_SQL["body_of"], {"delivery": delivery.number})[0])
 
 
 def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
@@ -413,12 +411,5 @@ def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
 
 async def remove_older(service_store: Store, *, before: int) -> int:
     """Remove the events from before an instant, with their deliveries. Return how many events."""
-    total = 0
-    while True:
-        removed = await service_store.write(
-            lambda tx: tx.run(_SQL["drop_old_events"], {"before": before, "most": _REMOVED_AT_ONCE}),
-            weight=_REMOVED_AT_ONCE,
-        )
-        total += removed
-        if removed < _REMOVED_AT_ONCE:
-            return total
+    values = {"before": before, "most": _REMOVED_AT_ONCE}
+    return await repeat(service_store, lambda tx: tx.run(_SQL["drop_old_events"], values), rows=_REMOVED_AT_ONCE)

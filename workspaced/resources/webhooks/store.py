@@ -74,10 +74,8 @@ def create_webhook(tx: Transaction, call: Call, secret_box: SecretBox, new: NewW
         raise ConflictProblem("quota_exceeded", f"One owner may have {most} webhooks.")
     reason = "" if new.enabled else _BY_REQUEST
     values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, **call.authorship}
-    row = tx.one(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": call.actor})
-    if row is None:
-        raise LookupError(f"webhook {webhook_id} was not inserted")
-    _add_secret(tx, secret_box, row[0], webhook_id, new.secret or new_secret(secrets.token_bytes))
+    (number,) = tx.existing(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": call.actor})
+    _add_secret(tx, secret_box, number, webhook_id, new.secret or new_secret(secrets.token_bytes))
 
 
 def update_webhook(

@@ -80,9 +80,8 @@ class Worker:
                 attempts = Attempts(client, settings=self._settings, now=self._clock.now)
                 while not self._stopping:
                     self._wake.clear()
-                    now = (
-                        self._clock.now()
-                    )  # the same instant for both queries, so that no delivery becomes due between them
+                    # The same instant for both queries, so that no delivery becomes due between them.
+                    now = self._clock.now()
                     for claimed in await self._due(now):
                         self._in_progress[claimed.lease] = claimed
                         delivery_tasks.create_task(self._send_all(attempts, claimed))

@@ -63,10 +63,7 @@ def create_workspace(
         _SQL["insert_root_block"],
         {name: values[name] for name in ("root_block", "label", "now", "actor", "id")},
     )
-    row = tx.one(_SQL["find_workspace"], {"id": workspace_id})
-    if row is None:
-        raise LookupError(f"workspace {workspace_id} was not found after its insertion")
-    return _workspace(row)
+    return _workspace(tx.existing(_SQL["find_workspace"], {"id": workspace_id}))
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -70,19 +70,14 @@ def _recode(source: Path, encoding: str, target: Path | None) -> None:
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:
-            for part in _parts(file.read):
+            for part in iter(partial(file.read, _PART_BYTES), b""):
                 _require_text(decoded.decode(part))
             decoded.decode(b"", final=True)
             return
         with target.open("w", encoding="utf-8", newline="") as out:
-            for part in _parts(file.read):
+            for part in iter(partial(file.read, _PART_BYTES), b""):
                 out.write(_require_text(decoded.decode(part)))
             out.write(decoded.decode(b"", final=True))
-
-
-def _parts(read: object) -> Iterator[bytes]:
-    while callable(read) and (part := read(_PART_BYTES)):
-        yield part
 
 
 def _require_text(text: str) -> str:
