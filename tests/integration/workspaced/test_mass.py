@@ -70,7 +70,7 @@ async def test_create_false_is_404_for_an_unknown_key(http: httpx.AsyncClient, s
 
 
 async def test_an_invalid_body_is_400_and_writes_nothing(http: httpx.AsyncClient, sink: str) -> None:
-    for body in (
+    bodies: list[Any] = [
         {"key": "k"},
         {"value": "v"},
         {"key": "k", "value": None},
@@ -85,7 +85,8 @@ async def test_an_invalid_body_is_400_and_writes_nothing(http: httpx.AsyncClient
         ["k"],
         "k",
         [{"key": "k", "value": "v"}, {"key": "l"}],
-    ):
+    ]
+    for body in bodies:
         response = await http.post(f"{sink}/mass", json=body)
         assert (response.status_code, response.json()) == (400, {"error": "Invalid request"}), body
         assert await _values(http, sink) == {}, body

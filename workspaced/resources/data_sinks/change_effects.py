@@ -11,7 +11,7 @@ Effect: TypeAlias = Literal["created", "updated", "unchanged", "deleted", "stale
 """``stale``: an older observation. ``absent``: the removal of an absent entry. Both change nothing."""
 
 
-class _State(NamedTuple):
+class _EntryNow(NamedTuple):
     """An entry, as far as a change of it depends on it."""
 
     value: str | None
@@ -21,7 +21,7 @@ class _State(NamedTuple):
 
 def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) -> Iterator[str]:
     """Yield ``created``, ``updated``, ``unchanged`` or ``deleted`` for each change, applied in order to the present entries."""
-    states: dict[str, _State | None] = {key: _state_of(entry) for key, entry in present.items()}
+    states: dict[str, _EntryNow | None] = {key: _state_of(entry) for key, entry in present.items()}
     for change in changes:
         states[change.key], effect = _apply(change, states.get(change.key))
         yield "unchanged" if effect in {"stale", "absent"} else effect
@@ -56,11 +56,11 @@ def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[lis
     return least, tally
 
 
-def _state_of(entry: StoredEntry) -> _State:
-    return _State(entry.value, entry.data_type, entry.observed_at)
+def _state_of(entry: StoredEntry) -> _EntryNow:
+    return _EntryNow(entry.value, entry.data_type, entry.observed_at)
 
 
-def _apply(change: Change, before: _State | None) -> tuple[_State | None, Effect]:
+def _apply(change: Change, before: _EntryNow | None) -> tuple[_EntryNow | None, Effect]:
     """Return the entry after a change, and the effect of the change."""
     observed_at = before.observed_at if before else None
     if change.observed_at is not None and observed_at is not None and change.observed_at < observed_at:
@@ -68,7 +68,7 @@ def _apply(change: Change, before: _State | None) -> tuple[_State | None, Effect
     if change.remove:
         return None, "deleted" if before else "absent"
     data_type = change.data_type or (before.data_type if before else DEFAULT_DATA_TYPE)
-    after = _State(change.value, data_type, observed_at if change.observed_at is None else change.observed_at)
+    after = _EntryNow(change.value, data_type, observed_at if change.observed_at is None else change.observed_at)
     if before is None:
         return after, "created"
     return after, "unchanged" if before[:2] == after[:2] else "updated"

@@ -674,8 +674,7 @@ async def test_old_events_are_deleted_with_their_deliveries(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H13
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with running(settings) as app, api_client(app, headers["x-api-key"]) as http:
+    async with running(settings) as app, api_client(app, make_key()) as http:
         webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
         for _ in range(2):
             await http.post(f"{webhook}/test")
@@ -696,9 +695,8 @@ async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the
     # contract P5
     gate = threading.Event()
     hasty = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, stop_seconds=0.05))
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
-        async with running(hasty) as app, api_client(app, headers["x-api-key"]) as http:
+        async with running(hasty) as app, api_client(app, make_key()) as http:
             webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
             await http.post(f"{webhook}/test")
             first = await arrival(receiver)
@@ -839,12 +837,12 @@ async def test_two_processes_share_the_deliveries_and_nothing_is_sent_twice(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H14
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    key = make_key()
     async with (
         running(settings) as one,
         running(settings) as other,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=one), base_url="http://s", headers=headers) as http,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=other), base_url="http://s", headers=headers) as second,
+        api_client(one, key) as http,
+        api_client(other, key) as second,
     ):
         webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
         for caller in (http, second) * 10:
