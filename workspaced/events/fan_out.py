@@ -49,7 +49,7 @@ def any_waiting(reader: ReadTransaction) -> bool:
 
 
 def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
-    """Return the enabled webhooks whose later events must wait for `fan_out`."""
+    """Return the enabled webhooks with events that wait for `fan_out`: later events must wait, too."""
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 
 

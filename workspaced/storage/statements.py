@@ -4,7 +4,7 @@ A statement is written once if both databases understand it. A variant for Postg
 under the same name. Text under ``-- hold: NAME`` there is appended to the statement in a writing transaction: a lock that keeps
 the rows unchanged until the transaction ends. SQLite needs none, because it has one writer.
 
-``{name}`` in a statement stands for the text under that name, such as the columns of a table; that text is no statement itself.
+``{name}`` in a statement is replaced by the text under that name, such as the columns of a table; that text is no statement.
 ``{a|b}`` makes two statements of one: the first has each ``a``; the second has each ``b``, and ``desc`` in its name instead of
 ``asc``.
 """

@@ -93,12 +93,12 @@ def _classify(error: BaseException, order: Order) -> tuple[ErrorClass, str]:
 
 
 def too_large_outputs(output_bytes: int) -> str:
-    """Return the sentence for a file whose outputs are too large."""
+    """Return the sentence for a file with outputs that are too large."""
     return f"The outputs of the conversion have more than {output_bytes} bytes."
 
 
 def too_much_memory(memory_bytes: int) -> str:
-    """Return the sentence for a file whose conversion needs too much memory."""
+    """Return the sentence for a file that needs too much memory to be converted."""
     return f"The conversion of the file needs more than {memory_bytes >> 20} MiB of memory."
 
 

@@ -186,7 +186,7 @@ def differences(
 
 
 def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) -> list[str]:
-    """Return the first keys whose changes between the instants were all dropped."""
+    """Return the first keys with changes between the instants that were all dropped."""
     values = {
         "sink": sink.number,
         "after": sink.history_after,
