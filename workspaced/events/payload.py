@@ -16,6 +16,8 @@ from workspaced.core.timestamps import stamp
 
 BODY_BYTES: Final = 20_000
 """Standard Webhooks asks for payloads under about 20 kB."""
+_ENTRY = "data_sink.entry/"
+_SINK = "data_sink/"
 
 
 class Origin(Protocol):
@@ -123,10 +125,6 @@ def identifying_members(record: Mapping[str, object]) -> dict[str, object]:
         for name, value in record.items()
         if (name == "id" or name.endswith("Id")) and isinstance(value, str) and len(value) <= 255
     }
-
-
-_ENTRY = "data_sink.entry/"
-_SINK = "data_sink/"
 
 
 def resource_of(event_type: str, identity: str) -> str:

@@ -16,6 +16,8 @@ from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 
 MOST_CHANGES: Final = 1_000
 MOST_DAYS: Final = 3_650
+_PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
+_PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,6 @@ class HistorySettings:
                     f"WORKSPACED_HISTORY_{name.upper()} is '{given[name]}', but may be {most} at the most."
                 )
         return cls(**given)
-
-
-_PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
-_PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

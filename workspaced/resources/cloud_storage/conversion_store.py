@@ -29,6 +29,7 @@ CONVERSIONS = "conversions"
 """The channel that a commit notifies when it queues a conversion, or deletes a file that may be in conversion."""
 
 _CLAIMED_AT_ONCE = 16
+_AGAIN: Final = frozenset({"internal", "timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +215,6 @@ def _emit_for_file(tx: Transaction, file_id: str, verb: str, *, now: int) -> Non
     file: StoredFile | None = store.find_file(tx, file_id)
     if file is not None:
         events.emit_conversion(tx, ConversionOrigin(now=now), verb, file)
-
-
-_AGAIN: Final = frozenset({"internal", "timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,12 @@ from workspaced.security.permissions import FILES_READ
 from workspaced.storage.blobs import Blobs
 from workspaced.storage.port import ReadTransaction
 
+# attr-char of RFC 8187 without letters and digits, which `quote` never escapes
+_PLAIN = "!#$&+-.^_`|~"
+_RANGE = re.compile(
+    r"bytes[ \t]*=[ \t]*(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(?P<suffix>\d{1,18}))[ \t]*", re.ASCII
+)
+
 
 class _Downloads:
     """The handler. Bytes are read from ``blobs``."""
@@ -133,10 +139,6 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
     )
 
 
-# attr-char of RFC 8187 without letters and digits, which `quote` never escapes
-_PLAIN = "!#$&+-.^_`|~"
-
-
 def attachment(file_name: str) -> str:
     """Return the value of the header; clients that support only ASCII get the most similar ASCII name."""
     decomposed = unicodedata.normalize("NFKD", file_name)
@@ -147,11 +149,6 @@ def attachment(file_name: str) -> str:
     )
     value = f'attachment; filename="{ascii_name}"'
     return value if ascii_name == file_name else f"{value}; filename*=UTF-8''{quote(file_name, safe=_PLAIN)}"
-
-
-_RANGE = re.compile(
-    r"bytes[ \t]*=[ \t]*(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(?P<suffix>\d{1,18}))[ \t]*", re.ASCII
-)
 
 
 class ByteRange(NamedTuple):

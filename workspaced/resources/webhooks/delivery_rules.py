@@ -15,6 +15,11 @@ from typing import Final, NamedTuple
 from workspaced.events.payload import sink_of_entry
 from workspaced.settings.workers import DeliverySettings
 
+_DAY_MS: Final = 86_400_000
+RETRY_AFTER_CAP_SECONDS: Final = 86_400.0
+GIVE_UP_AFTER_MS: Final = 5 * _DAY_MS
+GIVE_UP_FAILURES: Final = 20
+
 
 class Waiting(NamedTuple):
     """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future during one."""
@@ -55,12 +60,6 @@ def ready_in_order(window: Sequence[Waiting], *, now: int, batch: int) -> list[i
             break
         together.append(waiting.number)
     return together or [window[0].number]
-
-
-_DAY_MS: Final = 86_400_000
-RETRY_AFTER_CAP_SECONDS: Final = 86_400.0
-GIVE_UP_AFTER_MS: Final = 5 * _DAY_MS
-GIVE_UP_FAILURES: Final = 20
 
 
 def due_again(
