@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
@@ -354,7 +355,10 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
 
 
 @pytest.mark.both_databases
-async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_unused_links_leave_no_trace_and_are_counted(
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workspaced.resources.cloud_storage.retention._ROWS_AT_ONCE", 1)
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
@@ -362,7 +366,10 @@ async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_ke
         never, sent = await files.link(), await files.link()
         assert (await files.http.put(sent["uploadUrl"], content=b"abc")).status_code == 200
         assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
-        await app.run_maintenance()
+        with capture_logs() as logged:
+            await app.run_maintenance()
+        dropped = {line["job"]: line["dropped"] for line in logged if line["event"] == "upkeep_done"}
+        assert dropped == {"drop_uploads": 4, "sweep_blobs": 1}  # two links and two files without a version
         assert _stored(settings) == set()
         for link in (never, sent):
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
