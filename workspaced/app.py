@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from workspaced import __version__
 from workspaced.core.asgi import Receive, Scope, Send
-from workspaced.core.clock import Clock, SystemClock, now_ms
+from workspaced.core.clock import Clock, now_ms
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.dispatch import Dispatch
@@ -53,12 +53,11 @@ from workspaced.security.rate_limits import RateLimit
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import writers
-from workspaced.storage.blobs.disk import DiskBlobs
+from workspaced.storage.blobs import Blobs
 from workspaced.storage.constants import resolve_constant
 from workspaced.storage.factory import create_store
 from workspaced.storage.incremental_job import IncrementalJob
-from workspaced.storage.leases import JobLeases
-from workspaced.storage.maintenance_jobs import MaintenanceJobs
+from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
 from workspaced.storage.port import StorageUnusable
 from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels
@@ -83,7 +82,7 @@ class Application:
         resolve: Resolver = system_resolver,
     ) -> None:
         """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, and so need not wait."""
-        clock = clock or SystemClock()
+        clock = clock or Clock()
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
@@ -110,7 +109,7 @@ class Application:
         )
         self._draining = False
         self._secret_box = SecretBox(settings.encryption_key)
-        self._blobs = DiskBlobs(settings.blobs)
+        self._blobs = Blobs(settings.blobs)
         self._upload_links = UploadLinks()
         self.publication = Publication(
             lambda: document(self.operations, api_sections(limits), limits=settings.limits, version=__version__)

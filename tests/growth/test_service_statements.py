@@ -58,7 +58,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/cloud_storage/queries.sql:count_files": "the files of one workspace, which a quota bounds",
     "resources/cloud_storage/queries.sql:list_files": _OWN_SIZE,
     "resources/cloud_storage/queries.sql:sum_bytes": "the files of one workspace, which a quota bounds",
-    "resources/cloud_storage/deleted_files.sql:all_files": _OPERATOR,
+    "resources/cloud_storage/queries.sql:all_files": _OPERATOR,
     "resources/data_sinks/entry_pages.sql:count": _SMALL_SINKS,
     "resources/data_sinks/entry_pages.sql:created_asc_search": _WALK,
     "resources/data_sinks/entry_pages.sql:created_asc_search_values": _WALK,

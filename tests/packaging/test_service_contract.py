@@ -65,7 +65,7 @@ def cited_in(text: str) -> set[str]:
 
 def codes_of_code() -> set[str]:
     """Return the codes of problems and mistakes in the service's code."""
-    kinds = {name for name, kind in vars(problems).items() if isinstance(kind, type)} | {"LinkRefused"}
+    kinds = {name for name, kind in vars(problems).items() if isinstance(kind, type)}
     trees = [ast.parse(text) for path, text in texts("workspaced") if path.endswith(".py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {code for call in calls for code in _codes_of_call(call, kinds)}
@@ -74,7 +74,7 @@ def codes_of_code() -> set[str]:
 def _codes_of_call(call: ast.Call, kinds: set[str]) -> set[str]:
     match call.func:
         case ast.Name(id=name) if name in kinds:
-            arguments = call.args[:1]
+            arguments = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "code")]
         case ast.Attribute(attr="at" | "mistake"):
             arguments = call.args[1:2]
         case _:

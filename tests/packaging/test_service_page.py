@@ -18,8 +18,7 @@ import pytest
 from workspaced.cli import main
 from workspaced.security.permissions import ROLES
 from workspaced.settings.environment import settings_from
-from workspaced.settings.history import HistorySettings
-from workspaced.settings.model import Limits, WorkspacedSettings
+from workspaced.settings.model import HistorySettings, Limits, WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ import click
 from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
 from workspaced.core.timestamps import stamp
-from workspaced.resources.cloud_storage import deleted_files
-from workspaced.resources.cloud_storage.deleted_files import ListedFile, every_file
+from workspaced.resources.cloud_storage import retention
+from workspaced.resources.cloud_storage.retention import ListedFile, every_file
 from workspaced.storage.address import Address
 
 
@@ -36,7 +36,7 @@ def list_files(workspace: str, address: Address, *, deleted: bool) -> None:
 def restore(file: str, address: Address) -> None:
     """Restore FILE, given by its id, with all its versions, while it is deleted and not yet purged."""
     file_id = uuid_of("file", file)
-    restored(address, "files", lambda tx, now: deleted_files.restore(tx, file_id, now=now))
+    restored(address, "files", lambda tx, now: retention.restore(tx, file_id, now=now))
     echo(f"{file_id} is restored.")
 
 

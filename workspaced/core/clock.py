@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Protocol
+
+_TOLERATED_MS = 1_000
 
 
 def now_ms() -> int:
@@ -13,24 +14,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-_TOLERATED_MS = 1_000
-
-
-class Clock(Protocol):
-    """The interface of clocks; tests use their own."""
-
-    def now(self) -> int:
-        """Return milliseconds since 1970."""
-
-    def steady(self) -> int:
-        """Return milliseconds that only pass, whatever the clock is set to."""
-
-    async def wait(self, event: asyncio.Event, until: int) -> None:
-        """Wait until the event is set, at most until an instant in milliseconds since 1970."""
-
-
-class SystemClock:
-    """The clock of the machine."""
+class Clock:
+    """The clock of the machine. Tests override its methods."""
 
     def now(self) -> int:
         """Return milliseconds since 1970."""

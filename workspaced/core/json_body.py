@@ -45,20 +45,12 @@ def decode(body: bytes) -> object:
         raise Invalid("body_required", "The request needs a JSON body.")
     try:
         value: object = _DECODER.decode(text)
-        reject_nul_character(text, value)
+        has_nul = b"\\u0000" in text and _has_nul(value)
     except MALFORMED as error:
         raise Invalid("malformed_json", f"The body is not valid JSON ({error}).") from error
-    return value
-
-
-def reject_nul_character(text: bytes, value: object) -> None:
-    """Reject U+0000 in any text, because PostgreSQL can't store it.
-
-    Raises:
-        Invalid: a text has it.
-    """
-    if b"\\u0000" in text and _has_nul(value):
+    if has_nul:  # PostgreSQL can't store it
         raise Invalid("nul_character", "The body may not have the character U+0000.")
+    return value
 
 
 def _has_nul(value: object) -> bool:

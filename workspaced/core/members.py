@@ -66,10 +66,16 @@ def rejected(code: str, *musts: str) -> PydanticCustomError:
     return PydanticCustomError(code, "rejected", {"musts": musts})
 
 
+def string_of(value: Any) -> str:
+    """Return a value that is a string. Raises PydanticCustomError: it is something else."""
+    if not isinstance(value, str):
+        raise rejected("wrong_type", "must be a string")
+    return value
+
+
 def bound(limits: Any, given: Bound) -> int:
     """Return the value of a bound."""
-    value: int = given if isinstance(given, int) else getattr(limits, given)
-    return value
+    return given if isinstance(given, int) else int(getattr(limits, given))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +90,7 @@ class Member:
     form: ClassVar[Schema] = {}
 
     def read(self, value: Any, info: Info) -> Any:
-        """Return the checked value. UNSET stays, and an error in the place of a value is raised.
-
-        Raises:
-            PydanticCustomError: made by `rejected`.
-        """
+        """Return the checked value; UNSET stays. Raises PydanticCustomError: the value is, or causes, an error of `rejected`."""
         if isinstance(value, PydanticCustomError):
             raise value
         return value if value is UNSET else self._check(value, info)
@@ -129,9 +131,7 @@ class Text(Member):
     """How much longer the string may be before it is trimmed."""
 
     def _check(self, value: Any, info: Info) -> Any:
-        if not isinstance(value, str):
-            raise rejected("wrong_type", "must be a string")
-        text = value if self.exact else normalised(value)
+        text = string_of(value) if self.exact else normalised(string_of(value))
         if len(text) > (longest := bound(info.context.limits, self.longest) + self.slack):
             raise rejected("too_long", f"may have {longest} characters at the most")
         if self.one_line and has_controls(text):
@@ -326,10 +326,7 @@ BodyT = TypeVar("BodyT", bound=Body)
 
 @dataclass(frozen=True, kw_only=True)
 class Nested(Member):
-    """An object, or a list of objects, with the members of ``body``.
-
-    A subclass implements ``_check_inner``; its argument ``check`` returns the body, or the list of bodies, of a value.
-    """
+    """An object, or a list of objects, with the members of ``body``. A subclass implements ``_check_inner``."""
 
     body: type[Body]
     is_list: bool = False
@@ -339,6 +336,7 @@ class Nested(Member):
         return value
 
     def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
+        """Return the checked value; ``check`` returns the body, or the list of bodies, of a value."""
         raise NotImplementedError
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -40,22 +40,29 @@ class FieldError:
 
 
 class Problem(Exception):
-    """The base class. ``code`` is stable, for programs; ``detail`` is a sentence for people."""
+    """The base class.
+
+    ``code`` is stable, for programs. ``detail`` is a sentence for people. ``headers`` are further headers of the response.
+    """
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
 
-    def __init__(self, code: str, detail: str, *, mistakes: Sequence[FieldError] = (), **extra: object) -> None:
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        mistakes: Sequence[FieldError] = (),
+        headers: tuple[tuple[str, str], ...] = (),
+        **extra: object,
+    ) -> None:
         self.code = code
         self.detail = detail
         self.mistakes = tuple(mistakes)
+        self.headers = headers
         self.extra = extra
         super().__init__(detail)
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers of the response."""
-        return ()
 
 
 class Invalid(Problem):
@@ -82,12 +89,8 @@ class UnauthenticatedProblem(Problem):
     title = "Unauthenticated"
 
     def __init__(self) -> None:
-        super().__init__("unauthenticated", "Send a valid API key in the header x-api-key.")
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header that says how to authenticate (contract A6)."""
-        return (("WWW-Authenticate", 'ApiKey realm="edw", header="x-api-key"'),)
+        how = ("WWW-Authenticate", 'ApiKey realm="edw", header="x-api-key"')  # contract A6
+        super().__init__("unauthenticated", "Send a valid API key in the header x-api-key.", headers=(how,))
 
 
 class ForbiddenProblem(Problem):
@@ -96,8 +99,13 @@ class ForbiddenProblem(Problem):
     status = 403
     title = "Forbidden"
 
-    def __init__(self, detail: str = "This API key does not give the permission that the operation needs.") -> None:
-        super().__init__("forbidden", detail)
+    def __init__(
+        self,
+        detail: str = "This API key does not give the permission that the operation needs.",
+        *,
+        code: str = "forbidden",
+    ) -> None:
+        super().__init__(code, detail)
 
 
 class NotFoundProblem(Problem):
@@ -114,13 +122,8 @@ class MethodNotAllowed(Problem):
     title = "Method not allowed"
 
     def __init__(self, allowed: str) -> None:
-        self.allowed = allowed
-        super().__init__("method_not_allowed", f"This path supports the methods {allowed}.")
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header with the methods that the path supports."""
-        return (("Allow", self.allowed),)
+        detail = f"This path supports the methods {allowed}."
+        super().__init__("method_not_allowed", detail, headers=(("Allow", allowed),))
 
 
 class ConflictProblem(Problem):
@@ -147,12 +150,8 @@ class TooLargeProblem(Problem):
     title = "Content too large"
 
     def __init__(self, limit: int) -> None:
-        super().__init__("too_large", f"The body may have {limit} bytes at the most.")
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header that ends the connection, because the rest of the body is not read."""
-        return (("Connection", "close"),)
+        ended = ("Connection", "close")  # the rest of the body is not read
+        super().__init__("too_large", f"The body may have {limit} bytes at the most.", headers=(ended,))
 
 
 class UnsupportedMediaTypeProblem(Problem):
@@ -175,12 +174,8 @@ class UnsupportedCoding(Problem):
         super().__init__(
             "unsupported_coding",
             f"The content coding {named[:40]!r} is not supported. Send the body uncompressed, or with gzip.",
+            headers=(("Accept-Encoding", "gzip"),),
         )
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header with the supported content codings."""
-        return (("Accept-Encoding", "gzip"),)
 
 
 class RangeNotSatisfiable(Problem):
@@ -190,13 +185,8 @@ class RangeNotSatisfiable(Problem):
     title = "Range not satisfiable"
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        super().__init__("range_not_satisfiable", f"The file has {size} bytes, and the range starts after them.")
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header with the number of bytes."""
-        return (("Content-Range", f"bytes */{self.size}"),)
+        detail = f"The file has {size} bytes, and the range starts after them."
+        super().__init__("range_not_satisfiable", detail, headers=(("Content-Range", f"bytes */{size}"),))
 
 
 class UnprocessableProblem(Problem):
@@ -210,13 +200,7 @@ class RetryLaterProblem(Problem):
     """The base class of errors after which the same request can succeed later."""
 
     def __init__(self, code: str, detail: str, *, retry_seconds: int = 1) -> None:
-        self.retry_seconds = retry_seconds
-        super().__init__(code, detail)
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header with the seconds to wait before another attempt."""
-        return (("Retry-After", str(self.retry_seconds)),)
+        super().__init__(code, detail, headers=(("Retry-After", str(retry_seconds)),))
 
 
 class TooManyRequests(RetryLaterProblem):

@@ -36,18 +36,10 @@ def _form_of(hint: Any) -> Callable[[Any], Any]:
         return optional_stamp
     if get_origin(hint) is Annotated:
         kind = get_args(hint)[0]
-        return _raw if kind is msgspec.Raw else _form_of(kind)
-    return bool if hint is bool else _unchanged
+        return (lambda text: msgspec.Raw(text.encode())) if kind is msgspec.Raw else _form_of(kind)
+    return bool if hint is bool else lambda value: value
 
 
 def optional_stamp(instant: int | None) -> str | None:
     """Return the timestamp of an instant, if there is one."""
     return None if instant is None else stamp(instant)
-
-
-def _raw(text: str) -> msgspec.Raw:
-    return msgspec.Raw(text.encode())
-
-
-def _unchanged(value: Any) -> Any:
-    return value

@@ -2,7 +2,7 @@
 
 A small number of deliveries is created in the transaction of the change. For a larger number, the transaction stores the events
 and a row for each webhook, and a job creates the deliveries in bounded steps. The deliveries of a webhook have numbers in the
-order of the events: while rows of a webhook wait for the job, its later events wait behind them.
+order of the events: while rows of a webhook wait for the job, its later events wait for them.
 
 The webhooks that get an event are always selected in the transaction of the change.
 """
@@ -30,7 +30,7 @@ _ROW_COST = 10
 
 
 class QueuedEvent(NamedTuple):
-    """The part of a stored event that its deliveries need. ``resource``: see `workspaced.events.resource`."""
+    """The part of a stored event that its deliveries need. ``resource``: see `workspaced.events.payload`."""
 
     number: int
     type: str
@@ -40,10 +40,7 @@ class QueuedEvent(NamedTuple):
 
 def take_numbers(tx: Transaction, count: int) -> int:
     """Take ``count`` numbers, which events and deliveries share. Return the number before the first."""
-    row = tx.one(_SQL["take_numbers"], {"count": count})
-    if row is None:
-        raise LookupError("the database has lost its row of event numbers")
-    return int(row[0]) - count
+    return int(tx.existing(_SQL["take_numbers"], {"count": count})[0]) - count
 
 
 def any_waiting(reader: ReadTransaction) -> bool:
@@ -52,7 +49,7 @@ def any_waiting(reader: ReadTransaction) -> bool:
 
 
 def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
-    """Return the enabled webhooks of which later events must wait for `fan_out`."""
+    """Return the enabled webhooks with events that wait for `fan_out`: later events must wait, too."""
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 
 
@@ -127,10 +124,7 @@ def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | Non
 
 def _merged(tx: Transaction, event: QueuedEvent, old: bytes, *, number: int) -> Row:
     """Return the row of a new event for one webhook, with all changes since the body that is not sent."""
-    row = tx.one(_SQL["event_of"], {"number": event.number})
-    if row is None:
-        raise LookupError(f"event {event.number} was removed before its deliveries were created")
-    _, workspace_id, sequence, body = row
+    _, workspace_id, sequence, body = tx.existing(_SQL["event_of"], {"number": event.number})
     event_id = f"evt_{secrets.token_hex(16)}"
     text = with_previous(body, old, event_id=event_id)
     return (number, event_id, event.type, workspace_id, sequence, text, event.created_at, event.resource)

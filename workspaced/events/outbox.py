@@ -91,10 +91,7 @@ def _store(tx: Transaction, origin: Origin, workspace_id: str, events: Sequence[
 
 def _take_sequence(tx: Transaction, workspace_id: str, count: int) -> int:
     """Take ``count`` sequence numbers of a workspace. Return the number before the first."""
-    row = tx.one(_SQL["take_sequence"], {"count": count, "workspace_id": workspace_id})
-    if row is None:
-        raise LookupError(f"workspace {workspace_id} has no row, so its events have no sequence numbers")
-    return int(row[0]) - count
+    return int(tx.existing(_SQL["take_sequence"], {"count": count, "workspace_id": workspace_id})[0]) - count
 
 
 def _subscribers(reader: ReadTransaction, origin: Origin, workspace_id: str, types: Sequence[str]) -> list[_Subscriber]:

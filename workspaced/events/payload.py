@@ -1,4 +1,7 @@
-"""The bodies of deliveries (contract H8). Pure: callers pass ids, time and sequence numbers."""
+"""Domain events, the names of their resources, and the bodies of deliveries (contract H8).
+
+Pure: callers pass ids, time and sequence numbers. Events of one resource are delivered in their order.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ import msgspec
 
 from workspaced.core.json_body import decode, encode
 from workspaced.core.timestamps import stamp
-from workspaced.events.resource import resource_of
 
 BODY_BYTES: Final = 20_000
 """Standard Webhooks asks for payloads under about 20 kB."""
+_ENTRY = "data_sink.entry/"
+_SINK = "data_sink/"
 
 
 class Origin(Protocol):
@@ -121,3 +125,18 @@ def identifying_members(record: Mapping[str, object]) -> dict[str, object]:
         for name, value in record.items()
         if (name == "id" or name.endswith("Id")) and isinstance(value, str) and len(value) <= 255
     }
+
+
+def resource_of(event_type: str, identity: str) -> str:
+    """Return the name of the resource of an event, except of an entry: its kind and its id."""
+    return f"{event_type.rpartition('.')[0]}/{identity}"
+
+
+def entry_resource(sink_id: str, key: str) -> str:
+    """Return the name of an entry: its sink and key, which an entry keeps when it is created again."""
+    return f"{_ENTRY}{sink_id}/{key}"
+
+
+def sink_of_entry(resource: str) -> str | None:
+    """Return the name of an entry's sink; None if the resource is not an entry."""
+    return _SINK + resource[len(_ENTRY) :].partition("/")[0] if resource.startswith(_ENTRY) else None

@@ -26,7 +26,7 @@ INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at, r
 INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at) VALUES
 
 -- name: waiting_webhooks
--- Webhooks with events that have no delivery yet: their later events wait behind these.
+-- Webhooks with events that have no delivery yet: their later events wait for these.
 SELECT w.number FROM webhook w
 WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM event_fan_out f WHERE f.webhook = w.number)
 

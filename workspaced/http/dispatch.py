@@ -49,7 +49,8 @@ from workspaced.security.authentication import Authentication
 from workspaced.security.permissions import Principal
 from workspaced.security.rate_limits import RateLimit
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 from workspaced.telemetry.metrics import Metrics
 
 _IGNORED_NAMES = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -24,7 +24,10 @@ from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.permissions import Principal
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
+
+_NO_COUNTS: Mapping[str, int] = {}
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -63,6 +66,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.principal.name if self.principal else "anonymous"
 
     @property
+    def authorship(self) -> dict[str, str | int]:
+        """Return the parameters of statements that say who changed a row, and when."""
+        return {"actor": self.actor, "now": self.now}
+
+    @property
+    def key_id(self) -> str:
+        """Return the id of the caller's key; empty without a key."""
+        return self.principal.key_id if self.principal else ""
+
+    @property
     def workspace_id(self) -> str:
         """Return the workspace's id in the path, in lower case."""
         return self.names["workspace"]
@@ -78,16 +91,28 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.principal is None or not self.principal.may(scope, self.workspace_id):
             raise ForbiddenProblem(f"To {to}, the API key needs the permission {scope}.")
 
-    def note(self, tx: Transaction, action: AuditAction) -> None:
+    def note(
+        self,
+        tx: Transaction,
+        action: str,
+        resource_id: str,
+        *,
+        workspace_id: str = "",
+        changed: Sequence[str] = (),
+        counts: Mapping[str, int] = _NO_COUNTS,
+    ) -> None:
         """Append a row about this request to the audit log, in the transaction of the change (contract G26)."""
         actor = Actor(
             principal=self.actor,
-            key_id=self.principal.key_id if self.principal else "",
+            key_id=self.key_id,
             client_id=self.client_id or "",
             request_id=self.request_id,
             address=self.address,
         )
-        audit.note(tx, actor, action, now=self.now)
+        noted = AuditAction(
+            action=action, resource_id=resource_id, workspace_id=workspace_id, changed=changed, counts=counts
+        )
+        audit.note(tx, actor, noted, now=self.now)
 
     def json(self) -> object:
         """Return the value of the JSON body.
@@ -148,8 +173,8 @@ class SecretCipher(Protocol):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a write that runs in the transaction. ``weight`` is its approximate number of rows; it must not block.
 
-    ``ignored`` names unknown members of the body (contract G5). ``secret_box``: the response contains a secret, so the copy for
-    repetitions (contract G18) is encrypted. ``digest`` is that of a streamed body; a repetition has the same.
+    ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is that of a
+    streamed body; a repetition has the same.
     """
 
     act: Callable[[Transaction], Response]
@@ -160,6 +185,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Read: TypeAlias = Callable[[Call], Awaitable[Response]]
+Write: TypeAlias = Callable[..., Response]
 Prepare: TypeAlias = Callable[..., Work]
 Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Work]]
 
@@ -168,9 +194,14 @@ Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Wor
 class Operation:
     """One row of the table of operations.
 
-    Exactly one of ``read``, ``prepare`` and ``take`` is set. ``read`` returns the response. ``prepare`` gets the call, and the
-    checked body if ``body`` names its class; it returns the work, which runs in a transaction shared with others. ``take`` does
-    the same after it has read a streamed body; it releases its resources after the commit.
+    Exactly one of these is set:
+    - ``read`` gets the call, and returns the response.
+    - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
+      must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
+    - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
+    - ``take`` does the same after it has read a streamed body. It releases its resources after the commit.
+
+    ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
 
     ``scope`` None: no key is needed. ``anywhere``: the scope on any one workspace suffices. ``anonymous``: callers without a key
     are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
@@ -186,6 +217,7 @@ class Operation:
     path: str
     scope: str | None
     read: Read | None = None
+    write: Write | None = None
     prepare: Prepare | None = None
     take: Take | None = None
     anywhere: bool = False
@@ -193,6 +225,7 @@ class Operation:
     client_id: bool = False
     document_form: bool = False
     body_bytes: int = 0
+    secret_box: SecretCipher | None = None
     success: Success = DONE
     partial: Success | None = None
     body: RequestBody | None = None
@@ -205,26 +238,30 @@ class Operation:
         return dataclasses.replace(self, **api)
 
     def prepared(self, call: Call) -> Work:
-        """Return the work of a write. ``prepare`` gets the checked body, too, if the row names its class.
+        """Return the work of a ``write`` or a ``prepare``.
 
         Raises:
             Invalid: the body has mistakes.
             TypeError: the operation is not such a write.
         """
+        checked: tuple[Body, ...] = ()
+        ignored: tuple[str, ...] = ()
+        if self.body is not None and isinstance(self.body.content, type):
+            body_type: type[Body] = self.body.content
+            given = call.json() if self.body.required or call.body.strip() else {}
+            body, ignored = read_body(body_type, given, call.settings.limits, now=call.now)
+            checked = (body,)
+        if write := self.write:
+            return Work(act=lambda tx: write(tx, call, *checked), ignored=ignored, secret_box=self.secret_box)
         if self.prepare is None:
             raise TypeError(f"{self.name} is neither a read nor a write")
-        if self.body is None or not isinstance(self.body.content, type):
-            return self.prepare(call)
-        body_type: type[Body] = self.body.content
-        given = call.json() if self.body.required or call.body.strip() else {}
-        body, ignored = read_body(body_type, given, call.settings.limits, now=call.now)
-        work = self.prepare(call, body)
+        work = self.prepare(call, *checked)
         return msgspec.structs.replace(work, ignored=ignored) if ignored else work
 
     @property
     def handler(self) -> object:
-        """The one of ``read``, ``prepare`` and ``take`` that is set."""
-        return self.read or self.prepare or self.take
+        """The one of ``read``, ``write``, ``prepare`` and ``take`` that is set."""
+        return self.read or self.write or self.prepare or self.take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,16 +24,8 @@ class WriterFencedProblem(ConflictProblem):
     """A newer request of the same writer came before this one."""
 
     def __init__(self, newest: Writer) -> None:
-        self._newest = newest
-        super().__init__(
-            "writer_fenced",
-            f"A newer request of this writer was accepted: epoch {newest.epoch}, attempt {newest.attempt}.",
-        )
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header with the newest rank of the writer."""
-        return ((HEADER, str(self._newest)),)
+        detail = f"A newer request of this writer was accepted: epoch {newest.epoch}, attempt {newest.attempt}."
+        super().__init__("writer_fenced", detail, headers=((HEADER, str(newest)),))
 
 
 def writer_of(call: Call) -> Writer | None:

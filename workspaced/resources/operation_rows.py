@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from workspaced.http.operations import Operation, Prepare, Read
+from workspaced.http.operations import Operation, Read, Write
 
 
 def get(name: str, path: str, scope: str | None, read: Read, **options: Any) -> Operation:
@@ -13,9 +13,9 @@ def get(name: str, path: str, scope: str | None, read: Read, **options: Any) -> 
     return Operation(name=name, method="GET", path=path, scope=scope, read=read, **options)
 
 
-def _write(method: str, name: str, path: str, scope: str, prepare: Prepare, **options: Any) -> Operation:
-    """Return a write with a body of limited size."""
-    return Operation(name=name, method=method, path=path, scope=scope, prepare=prepare, **options)
+def _write(method: str, name: str, path: str, scope: str, write: Write | None = None, **options: Any) -> Operation:
+    """Return a write with a body of limited size; without ``write``, the options have ``prepare``."""
+    return Operation(name=name, method=method, path=path, scope=scope, write=write, **options)
 
 
 post: Final = partial(_write, "POST")

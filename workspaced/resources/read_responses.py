@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from workspaced.http.operations import Call
-from workspaced.http.pagination import Page, read_page
+from workspaced.http.pagination import Cursor, Page, read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.storage.port import ReadTransaction
 
 T = TypeVar("T")
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 def read_list_page(call: Call, sortable: Collection[str]) -> Page:
-    """Return the page of a list that the query asks for.
-
-    Raises:
-        Invalid: a query parameter is out of its range.
-    """
+    """Return the page of a list that the query asks for. Raises Invalid: a query parameter is out of its range."""
     return read_page(call.query, longest=call.settings.limits.page_length, sortable=frozenset(sortable))
+
+
+def cursor_numbers(cursor: Cursor, count: int) -> list[int]:
+    """Return the numbers after which a page begins. Raises Invalid: it is the cursor of another list."""
+    if len(cursor.position) != count or not all(_NUMBER.fullmatch(part) for part in cursor.position):
+        raise Cursor.refused()
+    return [int(part) for part in cursor.position]
 
 
 def select_page(page: Page, items: Sequence[T], attributes: Mapping[str, str], *, tie: str = "id") -> Sequence[T]:

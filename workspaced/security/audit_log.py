@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from workspaced.storage.bounded_walk import walk
-from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.security", "audit_log.sql")
 _NOTHING: Mapping[str, int] = {}

@@ -17,7 +17,8 @@ from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.key_format import digest, key_id_of
 from workspaced.security.permissions import Principal, principal_of
 from workspaced.security.rate_limits import RateLimit
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 
 _REMEMBERED = 1_000
 _TOUCH_MS = 60_000

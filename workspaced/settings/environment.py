@@ -11,8 +11,7 @@ from typing import Any
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import encryption_key
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.history import HistorySettings
-from workspaced.settings.model import Limits, WorkspacedSettings, public_url, visible_id_prefix
+from workspaced.settings.model import HistorySettings, Limits, WorkspacedSettings, public_url, visible_id_prefix
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 from workspaced.storage.address import postgres_address
 

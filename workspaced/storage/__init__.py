@@ -1,1 +1,1 @@
-"""The service's database and file storage: one interface (`port`), with SQLite and PostgreSQL behind it."""
+"""The service's database and file storage: one interface (`port`, `store`), for SQLite and PostgreSQL."""

@@ -49,11 +49,7 @@ def back_up(address: Address, blobs: Path, folder: Path) -> int:
 
 
 def _copy_records(address: Address, folder: Path) -> None:
-    """Write ``workspaced.db`` or ``workspaced.dump`` into the folder.
-
-    Raises:
-        StorageUnusable: it can't be done; the message has the reason.
-    """
+    """Write ``workspaced.db`` or ``workspaced.dump`` into the folder."""
     if isinstance(address, PostgresAddress):
         _dump(address, folder / _DUMP)
     else:

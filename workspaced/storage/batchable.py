@@ -17,8 +17,12 @@ Outcome: TypeAlias = tuple[Any, BaseException | None]
 OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
+class PartialChange(Exception):
+    """A piece of a group failed, and its changes can't be distinguished from those of other pieces."""
+
+
 class BatchableWork(ABC, Generic[T]):
-    """Work for `workspaced.storage.port.Store.write` that can be done alone or together with other work of its kind.
+    """Work for `workspaced.storage.store.Store.write` that can be done alone or together with other work of its kind.
 
     The result is the same either way. Work that shares a transaction is done in no particular order, because each caller called
     before any other got its result.
@@ -35,7 +39,7 @@ class BatchableWork(ABC, Generic[T]):
 
     @abstractmethod
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[T | None]:
-        """Do the work of all ``pieces``, of which this is the first; return None for each that must be done alone afterwards.
+        """Do the work of all ``pieces``; this is the first of them. Return None for each that must be done alone afterwards.
 
         If this raises, all of them are done alone, so the exception need not name the piece that failed.
         """

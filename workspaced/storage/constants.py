@@ -15,10 +15,7 @@ def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -
         StorageUnusable: the fixed value differs from the wanted one.
     """
     tx.run(_SQL["choose"], {"name": name, "value": wanted or default})
-    row = tx.one(_SQL["read"], {"name": name})
-    if row is None:
-        raise LookupError(f"the setting {name} is missing right after it was stored")
-    value = str(row[0])
+    value = str(tx.existing(_SQL["read"], {"name": name})[0])
     if wanted and wanted != value:
         raise StorageUnusable(
             f"WORKSPACED_{name.upper()} is '{wanted}', but this data was created with '{value}', which is part of ids that other "

@@ -10,11 +10,7 @@ from workspaced.core.problems import UnavailableProblem
 
 
 def try_disk(folder: Path) -> None:
-    """Write a file and flush it to the disk.
-
-    Raises:
-        UnavailableProblem: the folder is not writable.
-    """
+    """Write a file and flush it to the disk. Raises UnavailableProblem: the folder is not writable."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".ready-") as probe:
             probe.write(b"ready")
@@ -25,11 +21,7 @@ def try_disk(folder: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk.
-
-    Raises:
-        OSError: it failed.
-    """
+    """Flush a file, or the entries of a folder, to the disk. Raises OSError: it failed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

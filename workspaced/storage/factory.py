@@ -9,20 +9,20 @@ from typing import Any, TypeVar, Unpack
 
 from workspaced.storage import sqlite_store
 from workspaced.storage.address import Address, PostgresAddress
-from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
-from workspaced.storage.threaded_store import StoreOptions
+from workspaced.storage.port import StorageUnusable, Transaction
+from workspaced.storage.store import Store, StoreOptions
 
 T = TypeVar("T")
 
 
-def create_store(address: Address, *, folder: Path, **options: Unpack[StoreOptions]) -> StoreOfProcess:
+def create_store(address: Address, *, folder: Path, **options: Unpack[StoreOptions]) -> Store:
     """Return the store of one process, not yet started. ``folder`` is the data folder.
 
     Raises:
         StorageUnusable: PostgreSQL's driver is not installed.
     """
     if isinstance(address, PostgresAddress):
-        store: StoreOfProcess = _postgres_store().PostgresStore(address, folder=folder, **options)
+        store: Store = _postgres_store().PostgresStore(address, folder=folder, **options)
         return store
     return sqlite_store.SqliteStore(address, **options)
 

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.batchable import Outcome, Work
-from workspaced.storage.port import CommitObserver, Transaction
+from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
 """Do all the work and return the outcomes in order, after what succeeded is durable. Work that fails is undone alone."""
+CommitObserver: TypeAlias = Callable[[int, float], None]
+"""Called after each commit with the number of callers, and the seconds from the first statement on. On any thread."""
 
 # The most callers and rows that share a commit: enough to hide the cost of the flush, few enough that the first caller does
 # not wait long for the last.
@@ -75,7 +77,7 @@ class GroupCommit:
             self._thread.join()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """See `workspaced.storage.port.Store.write`."""
+        """See `workspaced.storage.store.Store.write`."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Any] = loop.create_future()
         with self._lock:

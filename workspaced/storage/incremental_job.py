@@ -1,4 +1,4 @@
-"""Work that a request leaves behind, done in bounded steps, between which other writers get their turn."""
+"""Work that a request leaves, done in bounded steps, between which other writers get their turn."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from contextlib import suppress
 import structlog
 
 from workspaced.core.problems import Problem
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.store import Store
 
 _RETRY_SECONDS = 1.0
+
+
+async def repeat(store: Store, step: Callable[[Transaction], int], *, rows: int) -> int:
+    """Run a step of about ``rows`` rows, each time in its own transaction, until it does nothing. Return how much it did."""
+    total = 0
+    while done := await store.write(step, weight=rows):
+        total += done
+    return total
 
 
 class IncrementalJob:
     """Runs a step, each time in its own transaction, until nothing is left to do.
 
     A commit that notifies the channel wakes it. It also runs at its start and periodically, for work that other processes or a
-    crash left behind. Several processes may run the same job: a step finds only what is not done yet.
+    crash left. Several processes may run the same job: a step finds only what is not done yet.
     """
 
     def __init__(

@@ -1,47 +1,63 @@
-"""The interface between the resources and a database.
+"""Transactions: the interface between the resources and a database.
 
 The store of a resource consists of functions of a `ReadTransaction` or a `Transaction`, and SQL by name. It uses no threads
 and no drivers. Statements have ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the order of the
-statement's columns.
+statement's columns. So are the fields of the classes ``Stored…`` of the resources, in each SELECT of their rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from workspaced.core.problems import UnavailableProblem
 
-T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
-
-BRIEF_READERS = 2
-"""How many queries of `Store.read_brief` run at once."""
-STREAM_THREADS = 4
-"""How many streams read from the database at once; the others wait for their next rows."""
+NO_VALUES: Values = {}
+Deferred: TypeAlias = tuple[int, frozenset[str]]
+"""The state of what takes effect at a transaction's end: how many rows, and which channels."""
 
 
-class ReadTransaction(Protocol):
+class ReadTransaction(ABC):
     """A consistent view of the database."""
 
-    def one(self, statement: str, values: Values = ..., /) -> Row | None:
+    @abstractmethod
+    def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
         """Return the first row, if there is one."""
 
-    def all(self, statement: str, values: Values = ..., /) -> list[Row]:
+    def existing(self, statement: str, values: Values = NO_VALUES, /) -> Row:
+        """Return the first row of a statement that always has one. Raises LookupError: the data is damaged."""
+        row = self.one(statement, values)
+        if row is None:
+            raise LookupError(f"no row was found by: {statement}")
+        return row
+
+    @abstractmethod
+    def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Return all rows."""
 
+    @abstractmethod
     def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
         """Yield all rows, at most ``size`` at a time."""
 
 
-class Transaction(ReadTransaction, Protocol):
+class Transaction(ReadTransaction):
     """What a write may do; all of it becomes durable together, or nothing does."""
 
-    def run(self, statement: str, values: Values = ..., /) -> int:
+    def __init__(self) -> None:
+        self._depth = 0
+        self._rows: list[tuple[str, Row]] = []
+        self.notified: set[str] = set()
+
+    @abstractmethod
+    def run(self, statement: str, values: Values = NO_VALUES, /) -> int:
         """Run a statement; return how many rows it changed."""
 
+    @abstractmethod
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
         """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
 
@@ -50,77 +66,62 @@ class Transaction(ReadTransaction, Protocol):
 
         For rows that are only appended and not read within the transaction. An undone transaction undoes them too.
         """
+        self._rows.append((statement, row))
 
     def notify(self, channel: str, /) -> None:
         """Wake the listeners of the channel (`Store.listen`) when this is durable; they may be woken in vain if it is undone."""
+        self.notified.add(channel)
 
-    def nested(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def nested(self) -> Iterator[None]:
         """Undo what happens inside the block, and only that, if the block raises."""
+        self._depth += 1
+        deferred = self.deferred()
+        name = f"nested_{self._depth}"
+        self._execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            self.discard(deferred)
+            self._roll_back_to(name)
+            raise
+        else:
+            self._execute(f"RELEASE {name}")
+        finally:
+            self._depth -= 1
+
+    def deferred(self) -> Deferred:
+        """Return what will take effect at the end."""
+        return len(self._rows), frozenset(self.notified)
+
+    def discard(self, since: Deferred) -> None:
+        """Discard the rows and channels that were added since then."""
+        rows, notified = since
+        del self._rows[rows:]
+        self.notified = set(notified)
+
+    def _rows_by_statement(self) -> dict[str, list[Row]]:
+        """Return the deferred rows, and forget them."""
+        rows: dict[str, list[Row]] = {}
+        for statement, row in self._rows:
+            rows.setdefault(statement, []).append(row)
+        self._rows.clear()
+        return rows
+
+    @abstractmethod
+    def _execute(self, statement: str) -> None:
+        """Run a statement without parameters."""
+
+    @abstractmethod
+    def _roll_back_to(self, savepoint: str) -> None:
+        """Undo and release the savepoint, unless the transaction has ended."""
 
 
-class Store(Protocol):
-    """The database as one process uses it."""
-
-    async def read(self, query: Callable[[ReadTransaction], T]) -> T:
-        """Run a query in one consistent view.
-
-        Raises:
-            UnavailableProblem: the database is busy or can't be reached.
-        """
-
-    async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
-        """Run a query of a few rows found by indexes, like `read`, but without waiting for the queries of `read`.
-
-        It has its own connections and threads, so that callers are authenticated however many lists are being read.
-
-        Raises:
-            UnavailableProblem: the database is busy or can't be reached.
-        """
-
-    def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
-        """Yield what the query yields, in one consistent view, which is held until the iterator ends or is closed."""
-
-    async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """Do work in a transaction; when this returns, its changes survive a loss of power.
-
-        The work of several callers may share a transaction. An exception of one undoes only its own part, and is raised at its
-        own caller. ``weight`` is the approximate number of rows. The work runs on another thread and must not block. It may run
-        again after it was undone, so it must have no effects besides its result.
-
-        Raises:
-            UnavailableProblem: the database is busy, full or can't be reached; nothing was changed.
-        """
-
-    def listen(self, channel: str, wake: Callable[[], None]) -> None:
-        """Call ``wake`` on this event loop after each commit that notifies the channel.
-
-        Commits of this process are always reported; those of others may be missed, so a listener must also look periodically.
-        """
-
-    async def check(self) -> None:
-        """Check reading, writing and the schema (readiness).
-
-        Raises:
-            UnavailableProblem: one of them fails; the message says which.
-        """
-
-
-CommitObserver: TypeAlias = Callable[[int, float], None]
-"""Called after each commit with the number of callers, and the seconds from the first statement on. On any thread."""
-
-
-class StoreOfProcess(Store, Protocol):
-    """A store with its life cycle: it is started once and stopped once."""
-
-    async def start(self) -> None:
-        """Begin to accept work.
-
-        Raises:
-            StorageUnusable: the store can never start.
-        """
-
-    async def stop(self) -> None:
-        """Finish all accepted work, then disconnect from the database."""
+@lru_cache(maxsize=128)
+def insert_of(statement: str, columns: int, rows: int, placeholder: str) -> str:
+    """Return the INSERT of several rows."""
+    row = f"({','.join([placeholder] * columns)})"
+    return f"{statement} {','.join([row] * rows)}"
 
 
 class StorageUnusable(Exception):

@@ -17,8 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import PostgresAddress
-from workspaced.storage.port import PasswordRefused, Row, Values
-from workspaced.storage.savepoints import SavepointTransaction, insert_of
+from workspaced.storage.port import NO_VALUES, PasswordRefused, Row, Transaction, Values, insert_of
 from workspaced.storage.statements import Statement
 
 CONNECT_SECONDS = 5
@@ -30,7 +29,6 @@ _COPIED_ROWS = 24
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _INSERT = re.compile(r"INSERT INTO (?P<table>\w+) \((?P<columns>[^)]+)\) VALUES\s*", re.DOTALL)
-_NO_VALUES: Values = {}
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
 
@@ -69,11 +67,7 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
 
 
 async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection[Row]:
-    """Return a connection for LISTEN.
-
-    Raises:
-        UnavailableProblem: see `connect`.
-    """
+    """Return a connection for LISTEN. Raises UnavailableProblem: see `connect`."""
     try:
         return await psycopg.AsyncConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]
     except psycopg.Error as error:
@@ -105,7 +99,7 @@ SELECT set_config('default_transaction_isolation', 'read committed', false),
 """
 
 
-class PostgresTransaction(SavepointTransaction):
+class PostgresTransaction(Transaction):
     """`workspaced.storage.port.Transaction` of a connection inside a transaction."""
 
     def __init__(self, connection: Connection, *, write: bool) -> None:
@@ -116,11 +110,11 @@ class PostgresTransaction(SavepointTransaction):
         self.touched = 0
         """How many statements so far may have changed something."""
 
-    def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
+    def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
         """The first row, if there is one."""
         return self._connection.execute(self._translate(statement), values).fetchone()
 
-    def all(self, statement: str, values: Values = _NO_VALUES, /) -> list[Row]:
+    def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Every row."""
         return self._connection.execute(self._translate(statement), values).fetchall()
 
@@ -132,7 +126,7 @@ class PostgresTransaction(SavepointTransaction):
             while rows := cursor.fetchmany(size):
                 yield rows
 
-    def run(self, statement: str, values: Values = _NO_VALUES, /) -> int:
+    def run(self, statement: str, values: Values = NO_VALUES, /) -> int:
         """Do it; how many rows it changed."""
         return self._connection.execute(self._translate(statement), values).rowcount
 

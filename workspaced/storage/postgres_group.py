@@ -18,9 +18,8 @@ from itertools import count
 import psycopg
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.batchable import Outcome, Work, run_batches
+from workspaced.storage.batchable import Outcome, PartialChange, Work, run_batches
 from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, RolledBack, as_problem, transaction
-from workspaced.storage.savepoints import PartialChange
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
@@ -117,11 +116,7 @@ class PostgresGroup:
 
 
 def _without_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
-    """Do one piece.
-
-    Raises:
-        PartialChange: the work failed after it may have changed something, or in a way that ended the transaction.
-    """
+    """Do one piece; raise PartialChange if it failed after a change, or in a way that ended the transaction."""
     touched, deferred = tx.touched, tx.deferred()
     try:
         return work(tx), None

@@ -51,7 +51,7 @@ def migrate(
     """Run the missing steps, each in a transaction; return the steps before and after. One process at a time runs them.
 
     While a step waits for a table's lock, every other request for the table waits after it. So a step gives up after
-    `_LOCK_WAIT` and is tried again after a pause, in which the others run. ``on_wait`` gets a sentence at the first time.
+    `_LOCK_WAIT` and is tried again after a pause, in which other requests run. ``on_wait`` gets a sentence at the first time.
 
     Raises:
         StorageUnusable: a newer program wrote the database, this user may not change it, or another session held a lock for
@@ -92,11 +92,7 @@ def _run_step(
     on_wait: Callable[[str], None],
     give_up_seconds: float,
 ) -> None:
-    """Run a step; try again while other sessions hold locks.
-
-    Raises:
-        StorageUnusable: a lock was not free for ``give_up_seconds``.
-    """
+    """Run a step, again while other sessions hold locks; raise StorageUnusable after ``give_up_seconds``."""
     begun = time.monotonic()
     is_reported = False
     while True:

@@ -1,4 +1,4 @@
-"""`workspaced.storage.port.Store` on a PostgreSQL database, shared with other processes and hosts."""
+"""`workspaced.storage.store.Store` on a PostgreSQL database, shared with other processes and hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import structlog
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import PostgresAddress
-from workspaced.storage.port import BRIEF_READERS, ReadTransaction, StorageUnusable, Transaction
+from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.postgres import (
     CHANNEL,
     LOCK_SECONDS,
@@ -28,7 +28,7 @@ from workspaced.storage.postgres import (
 )
 from workspaced.storage.postgres_group import PostgresGroup
 from workspaced.storage.postgres_schema import migrate, require_head
-from workspaced.storage.threaded_store import StoreOptions, ThreadedStore
+from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 __all__ = ["PostgresStore", "migrate", "transact"]
 
@@ -53,7 +53,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
         group.close()
 
 
-class PostgresStore(ThreadedStore):
+class PostgresStore(Store):
     """The database as one process uses it: a writer, some readers, one connection that listens. All reconnect.
 
     Listeners are notified of the commits of all processes, except while the listening connection is lost.
@@ -175,9 +175,9 @@ class PostgresStore(ThreadedStore):
                     if not connected:
                         log.info("storage_heard_again")
                     connected = True
-                    self._listeners.announce(None)
+                    self._announce(None)
                     async for notification in connection.notifies():
-                        self._listeners.announce((notification.payload,))
+                        self._announce((notification.payload,))
             except UnavailableProblem as problem:
                 if connected:
                     log.warning("storage_not_heard", reason=problem.detail)

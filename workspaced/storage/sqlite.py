@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.port import Row, Values
-from workspaced.storage.savepoints import SavepointTransaction, insert_of
+from workspaced.storage.port import NO_VALUES, Row, Transaction, Values, insert_of
 
 BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
@@ -18,7 +17,6 @@ _CACHE_KIB = 65_536
 _CHECKPOINT_PAGES = 16_384
 _ROWS_A_STATEMENT = 500
 _DEFERRED_A_STATEMENT = 128
-_NO_VALUES: Values = {}
 
 
 def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -40,21 +38,21 @@ def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SE
     return connection
 
 
-class SqliteTransaction(SavepointTransaction):
+class SqliteTransaction(Transaction):
     """`workspaced.storage.port.Transaction` of a connection inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__()
         self._connection = connection
 
-    def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
+    def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
         """Return the first row, if there is one."""
         cursor = self._connection.execute(statement, values)
         row: Row | None = cursor.fetchone()
         cursor.close()  # a statement with unread rows would keep its lock
         return row
 
-    def all(self, statement: str, values: Values = _NO_VALUES, /) -> list[Row]:
+    def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Return all rows."""
         return self._connection.execute(statement, values).fetchall()
 
@@ -67,7 +65,7 @@ class SqliteTransaction(SavepointTransaction):
         finally:
             cursor.close()
 
-    def run(self, statement: str, values: Values = _NO_VALUES, /) -> int:
+    def run(self, statement: str, values: Values = NO_VALUES, /) -> int:
         """Run a statement; return how many rows it changed."""
         return self._connection.execute(statement, values).rowcount
 

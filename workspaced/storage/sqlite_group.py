@@ -1,4 +1,4 @@
-"""Make a group of work durable on SQLite: in one transaction, of which each piece can fail alone.
+"""Make a group of work durable on SQLite: in one transaction, in which each piece can fail alone.
 
 Savepoints would cost each piece two statements because of the few that fail. A piece that fails before it changed anything
 (404, 409) leaves nothing to undo. If one fails later, the whole group is undone and repeated, with savepoints.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
-from workspaced.storage.batchable import Outcome, Work, run_batches
-from workspaced.storage.savepoints import PartialChange
+from workspaced.storage.batchable import Outcome, PartialChange, Work, run_batches
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
@@ -28,11 +27,7 @@ class SqliteGroup:
         self._announce = announce
 
     def perform(self, works: Sequence[Work]) -> list[Outcome]:
-        """Return all outcomes, after the commit.
-
-        Raises:
-            UnavailableProblem: SQLite failed; no work is committed.
-        """
+        """Return all outcomes, after the commit. Raises UnavailableProblem: SQLite failed; no work is committed."""
         if len(works) == 1:
             return self._run_in_transaction(lambda tx: [(works[0](tx), None)])
         try:
@@ -50,11 +45,7 @@ class SqliteGroup:
         return outcomes
 
     def _without_savepoint(self, work: Work, tx: SqliteTransaction) -> Outcome:
-        """Do one piece.
-
-        Raises:
-            PartialChange: the work failed after it had changed something.
-        """
+        """Do one piece; raise PartialChange if the work failed after it had changed something."""
         changes, deferred = self._connection.total_changes, tx.deferred()
         try:
             return work(tx), None

@@ -1,4 +1,4 @@
-"""`workspaced.storage.port.Store` on one SQLite file, shared with other processes of the same host."""
+"""`workspaced.storage.store.Store` on one SQLite file, shared with other processes of the same host."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage import migrations, sqlite_schema
-from workspaced.storage.port import BRIEF_READERS, ReadTransaction, StorageUnusable, Transaction
+from workspaced.storage import migrations
+from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.threaded_store import StoreOptions, ThreadedStore
+from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
             connection = connect(path, busy_seconds=busy_seconds)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-                sqlite_schema.migrate(connection, name=str(path))
+                run_steps(connection, name=str(path))
             except BaseException:
                 connection.close()
                 raise
@@ -67,7 +67,7 @@ def migrate(path: Path) -> tuple[int, int]:
     if path.exists():
         with _opened(path) as connection:
             try:
-                before = sqlite_schema.reached(connection)
+                before = reached(connection)
             except sqlite3.Error as error:
                 raise _unusable(path, error) from error
     open_database(path).close()
@@ -89,7 +89,7 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
         connection.close()
 
 
-class SqliteStore(ThreadedStore):
+class SqliteStore(Store):
     """The file as one process uses it: a writer, a few readers, and a connection for each long response.
 
     Listeners are not notified of the commits of other processes.
@@ -104,15 +104,11 @@ class SqliteStore(ThreadedStore):
         self._write_connection: sqlite3.Connection | None = None
 
     async def start(self) -> None:
-        """Open the file, and migrate its schema.
-
-        Raises:
-            StorageUnusable: it can't be used.
-        """
+        """Open the file, and migrate its schema. Raises StorageUnusable: it can't be used."""
         connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
         self._write_connection = connection
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
-        self._start_writer(SqliteGroup(connection, announce=self._listeners.announce).perform)
+        self._start_writer(SqliteGroup(connection, announce=self._announce).perform)
 
     async def stop(self) -> None:
         """Finish all accepted work and close the file."""
@@ -153,3 +149,43 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def reached(connection: sqlite3.Connection) -> int:
+    """Return the last migration step that was done; 0 for an empty database."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def run_steps(connection: sqlite3.Connection, *, name: str) -> None:
+    """Run the missing steps, each in an exclusive transaction. ``name`` is the file, for error messages.
+
+    Raises:
+        StorageUnusable: a newer program wrote the file.
+    """
+    if (version := reached(connection)) > migrations.head():
+        raise StorageUnusable(migrations.newer(name, version))
+    for number, sql in migrations.steps("sqlite"):
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            if reached(connection) < number:  # read inside the lock: another process may have done the step meanwhile
+                for statement in _statements(sql):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _statements(sql: str) -> list[str]:
+    """Split a script at the semicolons at which SQLite considers a statement complete."""
+    statements: list[str] = []
+    pending = ""
+    for part in sql.split(";"):
+        pending += part
+        if sqlite3.complete_statement(pending + ";"):
+            statements.append(pending + ";")
+            pending = ""
+        else:
+            pending += ";"
+    return [statement for statement in statements if statement.strip(" \n;")]

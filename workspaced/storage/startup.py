@@ -32,11 +32,7 @@ class Startup:
         await self._attempt(retryable=lambda problem: not isinstance(problem, PasswordRefused))
 
     async def _attempt(self, *, retryable: Callable[[UnavailableProblem], bool]) -> None:
-        """Try the step once, and log why it can't be done now.
-
-        Raises:
-            StorageUnusable: it can never be done.
-        """
+        """Try the step once, and log why it can't be done now; raise StorageUnusable if it can never be done."""
         try:
             await self._step()
         except UnavailableProblem as problem:

@@ -3,15 +3,23 @@
 A statement is written once if both databases understand it. A variant for PostgreSQL is in ``x.postgres.sql`` beside ``x.sql``,
 under the same name. Text under ``-- hold: NAME`` there is appended to the statement in a writing transaction: a lock that keeps
 the rows unchanged until the transaction ends. SQLite needs none, because it has one writer.
+
+``{name}`` in a statement is replaced by the text under that name, such as the columns of a table; that text is no statement.
+``{a|b}`` makes two statements of one: the first has each ``a``; the second has each ``b``, and ``desc`` in its name instead of
+``asc``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Self
 
 from ingestd.process import statements
+
+_PART = re.compile(r"\{([a-z_]+)\}")
+_ALTERNATIVES = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
 
 
 class Statement(str):
@@ -35,8 +43,9 @@ def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
 
     Raises:
         ValueError: a name occurs twice, or a variant has no statement.
+        KeyError: a statement names a part that the file does not have.
     """
-    texts = statements.load_statements(package, resource)
+    texts = dict(_expanded(statements.load_statements(package, resource)))
     variant = resource.removesuffix(".sql") + ".postgres.sql"
     variants: Mapping[str, str] = {}
     locks: Mapping[str, str] = {}
@@ -49,3 +58,15 @@ def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
         name: Statement(text, postgres=variants.get(name, text), lock=locks.get(name, ""))
         for name, text in texts.items()
     }
+
+
+def _expanded(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the statements of a file with their parts and alternatives."""
+    parts = {name for text in texts.values() for name in _PART.findall(text)}
+    for name, text in texts.items():
+        if name in parts:
+            continue
+        whole = _PART.sub(lambda found: texts[found[1]], text)
+        yield name, _ALTERNATIVES.sub(r"\1", whole)
+        if _ALTERNATIVES.search(whole):
+            yield name.replace("asc", "desc"), _ALTERNATIVES.sub(r"\2", whole)

@@ -6,8 +6,10 @@ They are read and written in the transaction of a request's work.
 from __future__ import annotations
 
 from ingestd.wire.writer import Writer
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.incremental_job import repeat
+from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
@@ -34,7 +36,4 @@ def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tu
 async def drop_older(store: Store, *, before: int) -> int:
     """Drop the writers that did not rise since ``before`` (milliseconds since 1970), in batches; return how many."""
     values = {"before": before, "most": _PORTION}
-    dropped = 0
-    while found := await store.write(lambda tx: tx.run(_SQL["drop_older"], values), weight=_PORTION):
-        dropped += found
-    return dropped
+    return await repeat(store, lambda tx: tx.run(_SQL["drop_older"], values), rows=_PORTION)

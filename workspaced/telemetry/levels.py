@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workspaced.core.problems import Problem
-from workspaced.storage.port import ReadTransaction, Store
+from workspaced.storage.port import ReadTransaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.telemetry", "levels.sql")
 

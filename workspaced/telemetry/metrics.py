@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,73 +20,50 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self._requests = Counter(
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._requests = counter(
             "workspaced_http_requests",
             "Requests that ended; status 0: the caller disconnected before the response.",
             ("operation", "method", "status"),
-            registry=registry,
         )
-        self._seconds = Histogram(
+        self._seconds = histogram(
             "workspaced_http_request_duration_seconds",
             "From the head of the request to the end of the response.",
             ("operation",),
             buckets=_REQUEST_SECONDS,
-            registry=registry,
         )
-        self._in_flight = Gauge(
-            "workspaced_http_requests_in_flight",
-            "Requests in progress.",
-            registry=registry,
-        )
-        self._connections = Gauge(
-            "workspaced_http_connections",
-            "Open connections.",
-            registry=registry,
-        )
-        self._connections_closed = Counter(
+        self._in_flight = gauge("workspaced_http_requests_in_flight", "Requests in progress.")
+        self._connections = gauge("workspaced_http_connections", "Open connections.")
+        self._connections_closed = counter(
             "workspaced_http_connections_closed",
             "Connections that were refused, or closed because a client missed a deadline or a limit.",
             ("reason",),
-            registry=registry,
         )
-        self._refusals = Counter(
-            "workspaced_http_refusals", "Requests refused, by the problem's code.", ("code",), registry=registry
-        )
-        self._authentication_failures = Counter(
-            "workspaced_authentication_failures", "Invalid API keys.", ("reason",), registry=registry
-        )
-        self._commit_seconds = Histogram(
+        self._refusals = counter("workspaced_http_refusals", "Requests refused, by the problem's code.", ("code",))
+        self._authentication_failures = counter("workspaced_authentication_failures", "Invalid API keys.", ("reason",))
+        self._commit_seconds = histogram(
             "workspaced_commit_duration_seconds",
             "From the first statement of a shared transaction to its durable commit.",
             buckets=_COMMIT_SECONDS,
-            registry=registry,
         )
-        self._group_size = Histogram(
-            "workspaced_commit_group_size", "Writes that shared a transaction.", buckets=_GROUP_SIZES, registry=registry
+        self._group_size = histogram(
+            "workspaced_commit_group_size", "Writes that shared a transaction.", buckets=_GROUP_SIZES
         )
-        self._entries = Counter(
-            "workspaced_entries_written", "Entries of data sinks that were written.", ("outcome",), registry=registry
-        )
-        self._attempts = Counter(
-            "workspaced_webhook_attempts", "Attempts to deliver an event.", ("outcome",), registry=registry
-        )
-        self._attempt_seconds = Histogram(
+        self._entries = counter("workspaced_entries_written", "Entries of data sinks that were written.", ("outcome",))
+        self._attempts = counter("workspaced_webhook_attempts", "Attempts to deliver an event.", ("outcome",))
+        self._attempt_seconds = histogram(
             "workspaced_webhook_attempt_duration_seconds",
             "How long receivers took to respond.",
             buckets=_ATTEMPT_SECONDS,
-            registry=registry,
         )
-        self._maintenance_jobs = Counter(
-            "workspaced_upkeep_runs", "Runs of a maintenance job.", ("job", "outcome"), registry=registry
-        )
-        self._dropped = Counter(
-            "workspaced_upkeep_dropped", "Records that a maintenance job removed.", ("job",), registry=registry
-        )
-        self._maintenance_succeeded_at = Gauge(
+        self._maintenance_jobs = counter("workspaced_upkeep_runs", "Runs of a maintenance job.", ("job", "outcome"))
+        self._dropped = counter("workspaced_upkeep_dropped", "Records that a maintenance job removed.", ("job",))
+        self._maintenance_succeeded_at = gauge(
             "workspaced_upkeep_last_success_timestamp_seconds",
             "When a maintenance job last succeeded, in seconds since 1970.",
             ("job",),
-            registry=registry,
         )
         # Cached, because looking up a labelled counter costs more than counting.
         self._by_response: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}

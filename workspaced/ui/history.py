@@ -10,7 +10,7 @@ from typing import Any, Final
 from workspaced.core.timestamps import microseconds
 from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_WRITE
-from workspaced.settings.history import MOST_CHANGES, MOST_DAYS
+from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, page_view

@@ -17,8 +17,9 @@ from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.authentication import Authentication
 from workspaced.security.key_format import digest
 from workspaced.security.permissions import Principal
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.ui", "sessions.sql")
 _TOKEN_BYTES = 32

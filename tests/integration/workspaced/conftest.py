@@ -26,9 +26,20 @@ def postgres_databases() -> Iterator[Databases]:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on SQLite, and with the mark `both_databases` also on PostgreSQL.
+
+    Marked are tests of what depends on the SQL of a store or on its locks: statements with a variant for PostgreSQL, orders of
+    lists, concurrent transactions, and each row of the interface. Together they execute every statement on PostgreSQL.
+    """
+    if "postgres" in metafunc.fixturenames:
+        is_marked = metafunc.definition.get_closest_marker("both_databases") is not None
+        metafunc.parametrize("postgres", ("sqlite", "postgres") if is_marked else ("sqlite",), indirect=True)
+
+
+@pytest.fixture
 def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
-    """Run every test that has a service on both databases: None for SQLite, else the URL of a PostgreSQL database."""
+    """None for SQLite, else the address of a PostgreSQL database."""
     if request.param == "sqlite":
         yield None
         return

@@ -117,6 +117,7 @@ async def test_a_repeated_request_adds_no_second_row(http: httpx.AsyncClient, si
     assert (await _actions(http)).count("data_sink.entry.created") == 1
 
 
+@pytest.mark.both_databases
 async def test_the_log_is_filtered_and_paged(http: httpx.AsyncClient) -> None:
     # contract AU1, G26, G27
     first, second = [(await http.post("/v1/workspace", json={"label": label})).json()["id"] for label in "ab"]
@@ -164,6 +165,7 @@ async def test_the_log_requires_its_permission_and_for_a_workspace_its_owner(
     assert (await http.delete("/v1/audit-log", headers=owner)).status_code == 405
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("days", "kept"), [(400, 1), (1, 0)])
 async def test_rows_are_deleted_after_their_retention_time(
     settings: WorkspacedSettings, make_key: Callable[..., str], days: int, kept: int

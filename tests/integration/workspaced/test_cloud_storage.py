@@ -135,6 +135,7 @@ async def test_an_upload_to_an_existing_id_is_another_version(files: CloudFiles)
     assert paged.headers["X-Total-Count"] == "3"
 
 
+@pytest.mark.both_databases
 async def test_an_id_of_another_record_is_rejected_without_a_hint(files: CloudFiles) -> None:
     # contract C10, G2
     supplied = "33333333-3333-4333-8333-333333333333"
@@ -341,6 +342,7 @@ async def test_a_public_workspace_lists_its_files_without_downloads_if_exports_a
     assert (await files.http.get(f"{FILES}/{file}")).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_the_list_has_one_workspace_in_the_requested_order(files: CloudFiles) -> None:
     # contract C11, CS10
     for name, content in (("b.bin", b"1"), ("a.bin", b"333"), ("c.bin", b"22")):

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
@@ -24,8 +25,7 @@ from workspaced.app import Application, running
 from workspaced.core.asgi import Message, Scope
 from workspaced.core.problems import UnavailableProblem
 from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.blobs.disk import DiskBlobs
-from workspaced.storage.blobs.port import Incoming
+from workspaced.storage.blobs import Blobs, Incoming
 
 
 @pytest.fixture
@@ -103,6 +103,7 @@ async def test_an_empty_file_can_be_stored(files: CloudFiles, settings: Workspac
     assert response.status_code == 416
 
 
+@pytest.mark.both_databases
 async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
     # contract C8, C11
     first = await files.upload("a.bin", b"one")
@@ -126,6 +127,7 @@ async def test_names_are_not_used_on_disk_and_equal_bytes_are_stored_once(
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
 
 
+@pytest.mark.both_databases
 async def test_concurrent_uploads_of_equal_bytes_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
     content = b"equal" * 400_000
     records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
@@ -135,12 +137,14 @@ async def test_concurrent_uploads_of_equal_bytes_all_succeed(files: CloudFiles, 
         assert await files.content(record["id"]) == content
 
 
+@pytest.mark.both_databases
 async def test_concurrent_versions_get_different_numbers(files: CloudFiles) -> None:
     file = (await files.upload())["id"]
     uploads = [files.upload(f"{number}.bin", str(number).encode(), id=file) for number in range(8)]
     assert sorted(record["version"] for record in await asyncio.gather(*uploads)) == list(range(2, 10))
 
 
+@pytest.mark.both_databases
 async def test_a_link_used_by_two_concurrent_uploads_accepts_one(files: CloudFiles) -> None:
     link = await files.link()
     responses = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
@@ -276,6 +280,7 @@ async def test_missing_bytes_are_reported_before_the_response_begins(
     assert (response.status_code, response.json()["code"]) == (503, "bytes_missing")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
@@ -328,6 +333,7 @@ async def test_a_link_begins_with_the_public_url(settings: WorkspacedSettings, m
         assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
 
 
+@pytest.mark.both_databases
 async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
@@ -348,7 +354,11 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
         assert len(log.json()) == 2
 
 
-async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+@pytest.mark.both_databases
+async def test_unused_links_leave_no_trace_and_are_counted(
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workspaced.resources.cloud_storage.retention._ROWS_AT_ONCE", 1)
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
@@ -356,7 +366,10 @@ async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_ke
         never, sent = await files.link(), await files.link()
         assert (await files.http.put(sent["uploadUrl"], content=b"abc")).status_code == 200
         assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
-        await app.run_maintenance()
+        with capture_logs() as logged:
+            await app.run_maintenance()
+        dropped = {line["job"]: line["dropped"] for line in logged if line["event"] == "upkeep_done"}
+        assert dropped == {"drop_uploads": 4, "sweep_blobs": 1}  # two links and two files without a version
         assert _stored(settings) == set()
         for link in (never, sent):
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
@@ -372,14 +385,14 @@ async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.fixture
-async def blobs(tmp_path: Path) -> AsyncIterator[DiskBlobs]:
-    blobs = DiskBlobs(tmp_path / "blobs")
+async def blobs(tmp_path: Path) -> AsyncIterator[Blobs]:
+    blobs = Blobs(tmp_path / "blobs")
     await blobs.start()
     yield blobs
     await blobs.stop()
 
 
-async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: Blobs, tmp_path: Path) -> None:
     """The order that would lose bytes: they are stored, the clean-up checks them, then the reference is committed."""
     committed: set[str] = set()
     asked = asyncio.Event()
@@ -403,7 +416,7 @@ async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs
     assert not blobs.as_file(incoming.sha256).exists()
 
 
-async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: DiskBlobs) -> None:
+async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: Blobs) -> None:
     dropping = asyncio.Event()
     go_on = asyncio.Event()
     asked = 0
@@ -432,7 +445,7 @@ async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: Di
     assert blobs.as_file(again.sha256).read_bytes() == b"abc"
 
 
-async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: Blobs, tmp_path: Path) -> None:
     async def all_of_them(digests: Any) -> frozenset[str]:
         return frozenset(digests)
 
@@ -447,7 +460,7 @@ async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlo
     assert list(incoming.iterdir()) == []
 
 
-async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: Blobs, tmp_path: Path) -> None:
     async def none_of_them(_digests: Any) -> frozenset[str]:
         return frozenset()
 
@@ -460,7 +473,7 @@ async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: DiskBlob
     assert not blobs.as_file(incoming.sha256).exists()
 
 
-async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -> None:
+async def test_a_client_that_disconnects_leaves_no_open_file(blobs: Blobs) -> None:
     content = os.urandom(1_000_000)
     async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
         pass
@@ -472,7 +485,7 @@ async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_an_unwritable_folder_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported(blobs: Blobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
     with pytest.raises(UnavailableProblem, match="can't be used"):

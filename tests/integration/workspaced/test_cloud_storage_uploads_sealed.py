@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
@@ -37,6 +38,7 @@ async def _link(http: httpx.AsyncClient, workspace: str) -> httpx.Response:
     return await http.post(f"{FILES}/upload-link", json={"workspaceId": workspace, "fileName": "a.bin"})
 
 
+@pytest.mark.both_databases
 async def test_the_first_start_with_a_key_encrypts_the_secret_and_earlier_links_stay_valid(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:

@@ -23,6 +23,8 @@ from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import postgres_address
 from workspaced.storage.factory import transact
 
+pytestmark = pytest.mark.both_databases
+
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
 

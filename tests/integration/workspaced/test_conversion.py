@@ -25,9 +25,10 @@ from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.factory import transact
-from workspaced.storage.port import StoreOfProcess, Transaction
+from workspaced.storage.port import Transaction
 from workspaced.storage.postgres_store import PostgresStore
 from workspaced.storage.sqlite_store import SqliteStore
+from workspaced.storage.store import Store
 
 CSV = b"part,mass\n00417,1.5\n"
 # A conversion that is interrupted while it runs: it takes long enough on any machine.
@@ -160,6 +161,7 @@ async def test_a_repeated_request_creates_no_second_job_and_force_creates_one(
         await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("what", ["file", "workspace"])
 async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
     settings: WorkspacedSettings, make_key: MakeKey, what: str
@@ -192,10 +194,10 @@ async def test_a_service_that_stops_during_a_claim_releases_it(
 ) -> None:
     claimed, responding = asyncio.Event(), asyncio.Event()
 
-    def late(store: type[StoreOfProcess]) -> None:
+    def late(store: type[Store]) -> None:
         write = store.write
 
-        async def held(self: StoreOfProcess, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
+        async def held(self: Store, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
             result = await write(self, work, weight=weight)
             if isinstance(result, ConversionClaim):
                 claimed.set()
@@ -234,6 +236,7 @@ async def test_a_conversion_that_timed_out_is_retried_and_fails_after_three_atte
         assert (last["attempt"], last["errorClass"]) == (4, "timeout")
 
 
+@pytest.mark.both_databases
 async def test_a_clock_that_is_put_back_by_an_hour_postpones_a_conversion_by_no_hour(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
@@ -259,6 +262,7 @@ async def test_a_failure_caused_by_the_file_is_not_retried(settings: WorkspacedS
         assert (await files.record(file))["conversion"] == failed
 
 
+@pytest.mark.both_databases
 async def test_an_expired_lease_is_taken_over(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
@@ -310,6 +314,7 @@ async def test_a_file_that_repeatedly_kills_its_converter_is_marked_failed(
         assert failed["error"] == "The process that converted the file ended before the conversion."
 
 
+@pytest.mark.both_databases
 async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     key = make_key()
     async with _service(settings, key) as one, _service(settings, key):

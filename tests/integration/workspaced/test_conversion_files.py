@@ -21,7 +21,6 @@ from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
-from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.settings.workers import ConversionSettings
 
 
@@ -42,9 +41,7 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(
-    folder: Path, name: str, content: bytes, **limits: Any
-) -> tuple[Converted | ConversionFailure, Path]:
+async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[child.Result, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
@@ -58,7 +55,7 @@ async def _outcome(
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
     outcome, into = await _outcome(folder, name, content)
-    assert isinstance(outcome, Converted), outcome
+    assert outcome.error_class is None, outcome
     return Made(
         files={one.name: (into / one.file).read_bytes() for one in outcome.outputs},
         types={one.name: one.content_type for one in outcome.outputs},
@@ -67,7 +64,7 @@ async def _made(folder: Path, name: str, content: bytes) -> Made:
 
 async def _failed(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[str, str]:
     outcome, _ = await _outcome(folder, name, content, **limits)
-    assert isinstance(outcome, ConversionFailure), outcome
+    assert outcome.error_class, outcome
     return outcome.error_class, outcome.sentence
 
 

@@ -52,6 +52,7 @@ async def browser(transport: httpx.ASGITransport) -> AsyncIterator[httpx.AsyncCl
         yield client
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("end", ENDINGS, ids=lambda end: str(end.__name__))
 async def test_what_was_made_with_a_key_ends_with_it(
     browser: httpx.AsyncClient,

@@ -16,20 +16,18 @@ _ID = "123e4567-e89b-12d3-a456-426614174000"
 KEYS = ["a/b", "a%2Fb", "kg²", "mass", "list", "+", "100%", "Stufe 1?", "#1", "🚀", "a\\b", "k" * 255, "../x"]
 
 
-@pytest.mark.parametrize("key", KEYS)
-async def test_a_key_of_any_characters_is_created_read_changed_and_deleted_by_its_path(
-    http: httpx.AsyncClient, sink: str, key: str
-) -> None:
+async def test_a_key_of_any_characters_is_created_read_changed_and_deleted(http: httpx.AsyncClient, sink: str) -> None:
     # contract S7
-    created = await http.post(sink, json={"key": key, "value": "1", "dataType": "scalar"})
-    path = f"{sink}/{quote(key, safe='')}"
-    assert (created.status_code, created.headers["Location"]) == (201, path)
-    assert (await http.get(path)).json() == created.json()
-    changed = await http.patch(path, json={"value": "2"})
-    assert (changed.status_code, changed.json()["key"], changed.json()["value"]) == (200, key, "2")
-    gone = await http.delete(path)
-    assert (gone.status_code, gone.content, gone.headers["Content-Length"]) == (200, b"", "0")
-    assert (await http.delete(path)).status_code == 404
+    for key in KEYS:
+        created = await http.post(sink, json={"key": key, "value": "1", "dataType": "scalar"})
+        path = f"{sink}/{quote(key, safe='')}"
+        assert (created.status_code, created.headers["Location"]) == (201, path), key
+        assert (await http.get(path)).json() == created.json(), key
+        changed = await http.patch(path, json={"value": "2"})
+        assert (changed.status_code, changed.json()["key"], changed.json()["value"]) == (200, key, "2"), key
+        gone = await http.delete(path)
+        assert (gone.status_code, gone.content, gone.headers["Content-Length"]) == (200, b"", "0"), key
+        assert (await http.delete(path)).status_code == 404, key
 
 
 async def test_different_compositions_of_equal_letters_are_one_key(client: AsyncClient, mass_budget: Sink) -> None:
@@ -47,11 +45,11 @@ async def test_different_compositions_of_equal_letters_are_one_key(client: Async
         await client.get_entry(*where, composed.lower())
 
 
-@pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
-async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
+async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sink: str) -> None:
     # contract S7
-    response = await http.post(sink, json={"key": key, "dataType": "scalar"})
-    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/key")
+    for key in ("", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3):
+        response = await http.post(sink, json={"key": key, "dataType": "scalar"})
+        assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/key"), key
 
 
 @pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
@@ -62,9 +60,9 @@ async def test_a_value_is_stored_byte_for_byte(client: AsyncClient, mass_budget:
     assert (await client.get_entry(*where, "k")).value == value
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
+async def test_an_invalid_entry_is_400_with_a_pointer_to_the_mistake(http: httpx.AsyncClient, sink: str) -> None:
+    # contract S9, S10
+    for body, pointer in (
         ({"dataType": "t"}, "/key"),
         ({"key": "k"}, "/dataType"),
         ({"key": "k", "dataType": None}, "/dataType"),
@@ -73,14 +71,9 @@ async def test_a_value_is_stored_byte_for_byte(client: AsyncClient, mass_budget:
         ({"key": "k", "dataType": "t", "value": 1.10}, "/value"),
         ({"key": "k", "dataType": "t", "value": "ö" * 32_769}, "/value"),
         ({"key": "k", "dataType": "t", "id": "x"}, "/id"),
-    ],
-)
-async def test_an_invalid_entry_is_400_with_a_pointer_to_the_mistake(
-    http: httpx.AsyncClient, sink: str, body: dict[str, Any], pointer: str
-) -> None:
-    # contract S9, S10
-    response = await http.post(sink, json=body)
-    assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
+    ):
+        response = await http.post(sink, json=body)
+        assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
 
 
 async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
@@ -94,6 +87,7 @@ async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncCli
     assert (taken.status_code, taken.json()["code"]) == (409, "id_in_use")
 
 
+@pytest.mark.both_databases
 async def test_an_id_created_by_the_service_is_in_use_everywhere_until_its_entry_is_deleted(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
@@ -171,6 +165,7 @@ async def test_conditional_requests_apply_to_entries(http: httpx.AsyncClient, si
     assert (await http.get(f"{sink}/k")).json()["value"] == "2"
 
 
+@pytest.mark.both_databases
 async def test_writing_an_entry_changes_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
     # contract S12
     where = mass_budget.workspace_id, mass_budget.id
@@ -186,9 +181,9 @@ async def test_writing_an_entry_changes_its_sink(client: AsyncClient, mass_budge
     assert len(set(tags)) == 5
 
 
-@pytest.mark.parametrize("path", ["%ff", "a%00b", "%ed%a0%80"])
-async def test_an_undecodable_path_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
+async def test_an_undecodable_path_is_400(http: httpx.AsyncClient, sink: str) -> None:
     # contract G16
-    for method in ("GET", "PATCH", "DELETE"):
-        response = await http.request(method, f"{sink}/{path}", json={"value": "x"})
-        assert (response.status_code, response.json()["code"]) == (400, "bad_path")
+    for path in ("%ff", "a%00b", "%ed%a0%80"):
+        for method in ("GET", "PATCH", "DELETE"):
+            response = await http.request(method, f"{sink}/{path}", json={"value": "x"})
+            assert (response.status_code, response.json()["code"]) == (400, "bad_path"), path

@@ -18,14 +18,14 @@ import pytest
 
 from tests.support.api_client import api_client
 from workspaced.app import Application, running
-from workspaced.core.clock import SystemClock, now_ms
+from workspaced.core.clock import Clock, now_ms
 from workspaced.core.timestamps import stamp
 from workspaced.settings.model import WorkspacedSettings
 
 _DAY_MS = 86_400_000
 
 
-class _PastClock(SystemClock):
+class _PastClock(Clock):
     """A clock that begins twenty days ago and moves only when a test advances it."""
 
     def __init__(self) -> None:
@@ -142,6 +142,7 @@ async def test_without_a_setting_nothing_is_recorded(service: _Service) -> None:
     assert (await service.http.get(f"{service.history}/entry/b")).status_code == 404
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_the_values_at_any_two_instants_are_those_that_the_service_returned_then(
     service: _Service, seed: int
@@ -173,6 +174,7 @@ async def test_the_values_at_any_two_instants_are_those_that_the_service_returne
         _assert_chain(await service.changes(key, take=3), key, snapshots)
 
 
+@pytest.mark.both_databases
 async def test_an_entry_keeps_its_newest_changes_and_its_older_values_are_unknown(service: _Service) -> None:
     await service.configure(changes=3)
     start = service.clock.now()
@@ -199,6 +201,7 @@ async def test_an_entry_keeps_its_newest_changes_and_its_older_values_are_unknow
     assert (busy["effect"], busy["before"]["value"]) == ("changed", str(instants.index(dropped)))
 
 
+@pytest.mark.both_databases
 async def test_old_changes_are_dropped_and_the_past_is_unknown_before_them(service: _Service) -> None:
     await service.configure(changes=10, days=5)
     first = await service.set({"key": "a", "value": "1"})
@@ -214,6 +217,7 @@ async def test_old_changes_are_dropped_and_the_past_is_unknown_before_them(servi
     assert [(row["before"]["value"], row["after"]["value"]) for row in found["differences"]] == [("1", "2")]
 
 
+@pytest.mark.both_databases
 async def test_a_history_that_ended_is_dropped_and_a_new_one_begins_without_it(service: _Service) -> None:
     await service.configure(changes=10)
     first = await service.set({"key": "a", "value": "1"})

@@ -14,6 +14,8 @@ from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
+pytestmark = pytest.mark.both_databases
+
 KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
 
 

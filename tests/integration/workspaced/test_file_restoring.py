@@ -13,7 +13,7 @@ import pytest
 from tests.support.cloud_files import FILES, CloudFiles
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
-from workspaced.resources.cloud_storage.deleted_files import every_file, restore
+from workspaced.resources.cloud_storage.retention import every_file, restore
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
@@ -32,6 +32,7 @@ async def _delete(files: CloudFiles, file: str) -> None:
     assert response.status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace_shows_it(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
@@ -77,6 +78,7 @@ async def test_an_unrestorable_file_is_reported_with_the_reason(
         _restore(settings, gone["id"])
 
 
+@pytest.mark.both_databases
 async def test_all_files_are_listed_with_their_state_also_by_workspace(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:

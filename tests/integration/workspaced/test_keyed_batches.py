@@ -20,6 +20,8 @@ from workspaced.storage.batchable import BatchableWork, run_batches
 from workspaced.storage.factory import migrate, transact
 from workspaced.storage.port import Transaction
 
+pytestmark = pytest.mark.both_databases
+
 _NOW = 1_000_000
 _KEEP = 1_000
 _BOX = SecretBox(b"k" * 32)

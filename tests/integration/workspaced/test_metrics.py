@@ -6,6 +6,7 @@ import json
 from typing import cast
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from workspaced.app import Application
@@ -25,6 +26,7 @@ def _numbers(text: bytes) -> dict[str, float]:
     }
 
 
+@pytest.mark.both_databases
 async def test_both_databases_report_their_gauges(transport: httpx.ASGITransport, sink: str) -> None:
     levels = await _application(transport).levels()
     assert (levels.reached, levels.oldest_ms) == (True, None)

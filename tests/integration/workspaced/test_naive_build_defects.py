@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 import pytest
@@ -26,9 +25,9 @@ async def test_malformed_json_without_a_key_is_401_because_authentication_is_bef
     assert (await http.post(sinks, content=b"{")).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_json_values_that_cannot_be_stored_are_400_and_not_500(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G6, G7
+    for body in (
         b'{"label":"\\ud800"}',
         b'{"label":NaN}',
         b'{"label":"x","icon":{"metadata":{"n":1e999}}}',
@@ -38,33 +37,31 @@ async def test_malformed_json_without_a_key_is_401_because_authentication_is_bef
         b"[" * 100_000,
         b"",
         b"[]",
-    ],
-    ids=["surrogate", "nan", "infinite", "minus infinite", "nested surrogate", "not utf-8", "deep", "empty", "a list"],
-)
-async def test_json_values_that_cannot_be_stored_are_400_and_not_500(
-    http: httpx.AsyncClient, sinks: str, body: bytes
-) -> None:
-    # contract G6, G7
-    response = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
-    assert (response.status_code, response.json()["error"]) == (400, "Invalid request")
+    ):
+        response = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
+        assert (response.status_code, response.json()["error"]) == (400, "Invalid request"), body
 
 
-@pytest.mark.parametrize(
-    "body", [{"label": 3}, {"label": "x", "publicCanReadEnabled": "true"}, {"label": "x", "publicCanReadEnabled": 1}]
-)
-async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_types_are_strict(http: httpx.AsyncClient) -> None:
     # contract G6
-    response = await http.post("/v1/workspace", json=body)
-    assert (response.status_code, response.json()["code"]) == (400, "wrong_type")
+    for body in (
+        {"label": 3},
+        {"label": "x", "publicCanReadEnabled": "true"},
+        {"label": "x", "publicCanReadEnabled": 1},
+    ):
+        response = await http.post("/v1/workspace", json=body)
+        assert (response.status_code, response.json()["code"]) == (400, "wrong_type"), body
 
 
-@pytest.mark.parametrize(
-    "body", [b'{"label":"a\\u0000b"}', b'{"label":"x","ignored":{"deep":["\\u0000"]}}', b'{"label":"x","\\u0000":1}']
-)
-async def test_the_character_nul_is_rejected_everywhere(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
+async def test_the_character_nul_is_rejected_everywhere(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G7
-    response = await http.post(sinks, content=body)
-    assert (response.status_code, response.json()["code"]) == (400, "nul_character")
+    for body in (
+        b'{"label":"a\\u0000b"}',
+        b'{"label":"x","ignored":{"deep":["\\u0000"]}}',
+        b'{"label":"x","\\u0000":1}',
+    ):
+        response = await http.post(sinks, content=body)
+        assert (response.status_code, response.json()["code"]) == (400, "nul_character"), body
 
 
 async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClient, sink: str) -> None:

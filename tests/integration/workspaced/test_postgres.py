@@ -21,8 +21,9 @@ from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations, postgres_schema
 from workspaced.storage.address import PostgresAddress, postgres_address
 from workspaced.storage.factory import create_store, migrate, transact
-from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
+from workspaced.storage.port import StorageUnusable, Transaction
 from workspaced.storage.postgres import connect
+from workspaced.storage.store import Store
 
 DEADLINE_SECONDS = 30
 _CHANGE = "UPDATE data_sink_entry_numbers SET scramble = scramble"
@@ -41,7 +42,7 @@ def database(postgres_databases: Databases) -> Iterator[PostgresAddress]:
 
 
 @asynccontextmanager
-async def _store(address: PostgresAddress, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+async def _store(address: PostgresAddress, tmp_path: Path) -> AsyncIterator[Store]:
     store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
     await store.start()
     try:

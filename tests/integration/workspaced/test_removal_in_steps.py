@@ -13,6 +13,8 @@ from workspaced.resources.data_sinks import store
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.resources.data_sinks.change_effects import least_of
 from workspaced.resources.data_sinks.values import Change, StoredEntry, Tally
 
 _NOON, _LATER = "2026-05-01T12:00:00Z", "2026-05-01T13:00:00Z"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("items", "counts", "left"),
     [

@@ -18,6 +18,8 @@ from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
+pytestmark = pytest.mark.both_databases
+
 _TIMES = {None: None, 1: "2026-05-01T12:00:00Z", 2: "2026-05-01T13:00:00Z"}
 _QUOTA = 12
 _RECEIVER = "https://receiver.example/hook"

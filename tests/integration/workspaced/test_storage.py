@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
-from workspaced.storage import migrations, sqlite_schema
+from workspaced.storage import migrations
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import connect
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.sqlite_store import SqliteStore, open_database, transact
+from workspaced.storage.sqlite_store import SqliteStore, open_database, reached, transact
 
 _INSERT = "INSERT INTO note (text) VALUES (:text)"
 
@@ -90,15 +90,6 @@ async def test_a_response_is_sent_after_the_commit(writer: _Writer) -> None:
         assert await writer.commit.write(_note(f"n{number}")) in writer.kept()
 
 
-async def test_failing_work_is_rolled_back_alone(writer: _Writer) -> None:
-    tasks = await _queue_behind_a_held_one(writer, _note("a"), _note("b", fail=True), _note("a"), _note("c"))
-    writer.gate.set()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [type(None), str, ConflictProblem, sqlite3.IntegrityError, str]
-    assert writer.kept() == {"first", "a", "c"}
-    assert writer.statements.count("COMMIT") == 2
-
-
 async def test_work_that_fails_before_a_change_does_not_affect_the_others(writer: _Writer) -> None:
     done: list[str] = []
 
@@ -144,13 +135,6 @@ async def test_deferred_rows_are_written_with_the_commit_and_those_of_failed_wor
     with pytest.raises(ConflictProblem):
         await writer.commit.write(deferring("failed alone", fail=True))
     assert writer.kept() == {"first", "a", "c", *many, "alone"}
-
-
-async def test_single_failing_work_changes_nothing(writer: _Writer) -> None:
-    with pytest.raises(ConflictProblem):
-        await writer.commit.write(_note("a", fail=True))
-    assert writer.kept() == set()
-    assert await writer.commit.write(_note("a")) == "a"
 
 
 async def test_work_continues_after_its_caller_was_cancelled(writer: _Writer) -> None:
@@ -214,25 +198,6 @@ async def test_a_stream_can_be_closed_early_and_releases_its_slot(store: SqliteS
     assert [value async for value in store.stream(_count_up)] == [1, 2, 3, 4, 5]
 
 
-async def test_a_long_stream_reads_one_state(store: SqliteStore) -> None:
-    # contract G34
-    def scrambles(reader: ReadTransaction) -> Iterator[int]:
-        for _ in range(2):
-            yield (reader.one("SELECT last_number FROM data_sink_entry_numbers") or (-1,))[0]
-
-    stream = store.stream(scrambles)
-    before = await anext(stream)
-    await store.write(lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 7"))
-    assert await anext(stream) == before
-    await stream.aclose()
-    assert await store.read(lambda reader: reader.one("SELECT last_number FROM data_sink_entry_numbers")) == (7,)
-
-
-async def test_a_reader_cannot_write(store: SqliteStore) -> None:
-    with pytest.raises(UnavailableProblem, match="readonly"):
-        await store.read(lambda reader: reader.one("DELETE FROM workspace RETURNING 1"))
-
-
 def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> None:
     # contract P1
     connection = open_database(tmp_path / "s.db")
@@ -256,7 +221,7 @@ def test_a_new_file_can_be_opened_concurrently(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
     for connection in opened:
-        assert sqlite_schema.reached(connection) == migrations.head()
+        assert reached(connection) == migrations.head()
         connection.close()
 
 
@@ -268,7 +233,7 @@ def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
     with pytest.raises(StorageUnusable, match="already exists"):
         open_database(path)
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert (tables, sqlite_schema.reached(connection)) == (["idempotent_answer"], 0)
+    assert (tables, reached(connection)) == (["idempotent_answer"], 0)
     connection.close()
 
 
@@ -288,7 +253,7 @@ def test_a_migration_does_not_wait_for_readers_and_names_a_writer(
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM workspace").fetchone()
     connection = open_database(path, busy_seconds=0)
-    assert sqlite_schema.reached(connection) == 9_999
+    assert reached(connection) == 9_999
     connection.close()
     other.close()
 

@@ -18,9 +18,11 @@ from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.factory import create_store, migrate, transact
-from workspaced.storage.leases import JobLeases
-from workspaced.storage.maintenance_jobs import MaintenanceJobs
-from workspaced.storage.port import ReadTransaction, StoreOfProcess, Transaction
+from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.store import Store
+
+pytestmark = pytest.mark.both_databases
 
 _PUT = "INSERT INTO fixed_setting (name, value) VALUES (:name, :value)"
 _ALL = "SELECT name FROM fixed_setting ORDER BY name"
@@ -35,7 +37,7 @@ def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
 
 
 @asynccontextmanager
-async def _store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+async def _store(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
     store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
     await store.start()
     try:
@@ -45,13 +47,13 @@ async def _store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProce
 
 
 @pytest.fixture
-async def store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+async def store(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
     async with _store(address, tmp_path) as started:
         yield started
 
 
 @pytest.fixture
-async def other(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+async def other(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
     """A store of another process."""
     async with _store(address, tmp_path) as started:
         yield started
@@ -82,7 +84,7 @@ class _Gate:
         self._entered.set()
         assert self._open.wait(DEADLINE_SECONDS)
 
-    async def together(self, store: StoreOfProcess, *works: Callable[[Transaction], Any]) -> list[Any]:
+    async def together(self, store: Store, *works: Callable[[Transaction], Any]) -> list[Any]:
         first = asyncio.create_task(store.write(self.work))
         assert await asyncio.to_thread(self._entered.wait, DEADLINE_SECONDS)
         rest = [asyncio.create_task(store.write(work)) for work in works]
@@ -91,12 +93,12 @@ class _Gate:
         return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
 
 
-async def test_an_acknowledged_write_is_visible_to_every_process(store: StoreOfProcess, other: StoreOfProcess) -> None:
+async def test_an_acknowledged_write_is_visible_to_every_process(store: Store, other: Store) -> None:
     assert await store.write(_put("a")) == "a"
     assert await other.read(_names) == ["a"]
 
 
-async def test_short_reads_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
+async def test_short_reads_do_not_wait_for_long_ones(store: Store) -> None:
     responded = threading.Event()
 
     def long(reader: ReadTransaction) -> list[str]:
@@ -118,13 +120,13 @@ async def test_short_reads_do_not_wait_for_long_ones(store: StoreOfProcess) -> N
         await asyncio.gather(*others)
 
 
-async def test_failing_work_changes_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
+async def test_failing_work_changes_nothing_and_raises_to_its_own_caller(store: Store) -> None:
     with pytest.raises(ConflictProblem):
         await store.write(_put("a", fail=ConflictProblem("taken", "It is taken.")))
     assert await store.read(_names) == []
 
 
-async def test_in_a_shared_transaction_only_failing_work_is_rolled_back(store: StoreOfProcess) -> None:
+async def test_in_a_shared_transaction_only_failing_work_is_rolled_back(store: Store) -> None:
     outcomes = await _Gate().together(
         store, _put("a"), _put("b", fail=ConflictProblem("taken", "It is taken.")), _put("c"), _put("a"), _put("d")
     )
@@ -163,13 +165,13 @@ class _Pair(BatchableWork[str]):
         return ["together" if piece in mine else None for piece in pieces]
 
 
-async def _done(store: StoreOfProcess, *works: Callable[[Transaction], Any]) -> tuple[list[Any], dict[str, str]]:
+async def _done(store: Store, *works: Callable[[Transaction], Any]) -> tuple[list[Any], dict[str, str]]:
     outcomes = await _Gate().together(store, *works)
     rows = await store.read(lambda reader: reader.all("SELECT name, value FROM fixed_setting"))
     return outcomes, dict(rows)
 
 
-async def test_adjacent_work_of_a_kind_is_executed_in_a_batch_and_other_work_alone(store: StoreOfProcess) -> None:
+async def test_adjacent_work_of_a_kind_is_executed_in_a_batch_and_other_work_alone(store: Store) -> None:
     outcomes, kept = await _done(
         store, _Pair("a", "x"), _Pair("b", "x"), _put("c"), _Pair("d", "x"), _Pair("e", "y"), _Pair("f", "y")
     )
@@ -177,7 +179,7 @@ async def test_adjacent_work_of_a_kind_is_executed_in_a_batch_and_other_work_alo
     assert kept == {"a": "together", "b": "together", "c": "v", "d": "alone", "e": "together", "f": "together"}
 
 
-async def test_work_that_a_batch_omits_is_executed_alone_and_fails_alone(store: StoreOfProcess) -> None:
+async def test_work_that_a_batch_omits_is_executed_alone_and_fails_alone(store: Store) -> None:
     outcomes, kept = await _done(
         store, _Pair("a", "x"), _Pair("b", "x", fail="leaves"), _Pair("a", "x", fail="leaves"), _Pair("c", "x")
     )
@@ -187,13 +189,13 @@ async def test_work_that_a_batch_omits_is_executed_alone_and_fails_alone(store: 
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_after_a_failed_batch_each_work_is_executed_alone(store: StoreOfProcess, when: str) -> None:
+async def test_after_a_failed_batch_each_work_is_executed_alone(store: Store, when: str) -> None:
     outcomes, kept = await _done(store, _put("n"), _Pair("a", "x"), _Pair("b", "x", fail=when), _Pair("c", "x"))
     assert outcomes == ["n", "alone", "alone", "alone"]
     assert kept == {"n": "v", "a": "alone", "b": "alone", "c": "alone"}
 
 
-async def test_a_part_of_work_can_be_rolled_back(store: StoreOfProcess) -> None:
+async def test_a_part_of_work_can_be_rolled_back(store: Store) -> None:
     def work(tx: Transaction) -> None:
         tx.run(_PUT, {"name": "before", "value": "v"})
         with suppress(ConflictProblem), tx.nested():
@@ -209,7 +211,7 @@ async def test_a_part_of_work_can_be_rolled_back(store: StoreOfProcess) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 300])
-async def test_deferred_rows_are_written_at_the_end_in_one_statement(store: StoreOfProcess, count: int) -> None:
+async def test_deferred_rows_are_written_at_the_end_in_one_statement(store: Store, count: int) -> None:
     statement = "INSERT INTO fixed_setting (name, value) VALUES"
 
     def work(tx: Transaction) -> int:
@@ -226,7 +228,7 @@ async def test_deferred_rows_are_written_at_the_end_in_one_statement(store: Stor
     assert sorted(values) == [('tab\t, quote", \\N and \\. and line\nend',), ("v",)]
 
 
-async def test_a_long_read_sees_one_state(store: StoreOfProcess, other: StoreOfProcess) -> None:
+async def test_a_long_read_sees_one_state(store: Store, other: Store) -> None:
     await store.write(_put("a"))
 
     def twice(reader: ReadTransaction) -> Iterator[list[str]]:
@@ -241,7 +243,7 @@ async def test_a_long_read_sees_one_state(store: StoreOfProcess, other: StoreOfP
     assert await store.read(_names) == ["a", "b"]
 
 
-async def test_a_long_result_is_returned_in_chunks_and_can_be_closed_early(store: StoreOfProcess) -> None:
+async def test_a_long_result_is_returned_in_chunks_and_can_be_closed_early(store: Store) -> None:
     await store.write(_put(*(f"n{number:02}" for number in range(25))))
 
     def counted(reader: ReadTransaction) -> Iterator[int]:
@@ -255,12 +257,12 @@ async def test_a_long_result_is_returned_in_chunks_and_can_be_closed_early(store
     assert [count async for count in store.stream(counted)] == [10, 10, 5]
 
 
-async def test_a_read_cannot_write(store: StoreOfProcess) -> None:
+async def test_a_read_cannot_write(store: Store) -> None:
     with pytest.raises(UnavailableProblem):
         await store.read(lambda reader: reader.one("DELETE FROM fixed_setting RETURNING 1"))
 
 
-async def test_a_listener_is_woken_by_a_commit(store: StoreOfProcess) -> None:
+async def test_a_listener_is_woken_by_a_commit(store: Store) -> None:
     woken = asyncio.Event()
     store.listen("channel", woken.set)
     async with asyncio.timeout(DEADLINE_SECONDS):
@@ -269,7 +271,7 @@ async def test_a_listener_is_woken_by_a_commit(store: StoreOfProcess) -> None:
 
 
 async def test_two_processes_that_concurrently_add_the_same_name_both_get_a_result_and_one_row(
-    store: StoreOfProcess, other: StoreOfProcess
+    store: Store, other: Store
 ) -> None:
     def once(tx: Transaction) -> bool:
         if tx.one("SELECT 1 FROM fixed_setting WHERE name = :name", {"name": "one"}):
@@ -283,7 +285,7 @@ async def test_two_processes_that_concurrently_add_the_same_name_both_get_a_resu
 
 
 async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_afterwards(
-    store: StoreOfProcess, address: Address
+    store: Store, address: Address
 ) -> None:
     await store.write(_put("a"))
     other_client = DatabaseClient(address)
@@ -296,9 +298,7 @@ async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_
     assert await store.write(lambda tx: tx.run(change)) == 1
 
 
-async def test_a_job_is_run_by_one_process_at_a_time_and_by_another_after_its_death(
-    store: StoreOfProcess, other: StoreOfProcess
-) -> None:
+async def test_a_job_is_run_by_one_process_at_a_time_and_by_another_after_its_death(store: Store, other: Store) -> None:
     # contract P4
     now = [1_000_000]
     ours, theirs = (JobLeases(each, now=lambda: now[0], seconds=60) for each in (store, other))
@@ -314,7 +314,7 @@ async def test_a_job_is_run_by_one_process_at_a_time_and_by_another_after_its_de
 
 
 async def test_a_job_of_a_killed_process_runs_when_its_lease_ends_instead_of_a_period_later(
-    store: StoreOfProcess, other: StoreOfProcess
+    store: Store, other: Store
 ) -> None:
     # contract P4
     now = [1_000_000]

@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from workspaced.core.members import read_body
-from workspaced.core.problems import Invalid, RangeNotSatisfiable
-from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
+from workspaced.core.problems import ForbiddenProblem, Invalid, RangeNotSatisfiable
+from workspaced.resources.cloud_storage.conversion_store import FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
-from workspaced.resources.cloud_storage.disposition import attachment
-from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
+from workspaced.resources.cloud_storage.download_routes import ByteRange, attachment, select_range
+from workspaced.resources.cloud_storage.links import UploadLinks
 from workspaced.resources.cloud_storage.rules import NewUpload, read_direct_upload, read_metadata, type_of, typed
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
@@ -91,7 +90,7 @@ def _query(link: str) -> dict[str, str]:
 def test_a_link_is_valid_until_it_expires() -> None:
     query = _query(_links().link("https://data.example.org", upload_id="u", expires_at=1_000))
     _links().require_signed(query, upload_id="u", now=999)
-    with pytest.raises(LinkRefused, match="upload link has expired"):
+    with pytest.raises(ForbiddenProblem, match="upload link has expired"):
         _links().require_signed(query, upload_id="u", now=1_000)
 
 
@@ -106,9 +105,9 @@ def test_a_link_with_any_changed_part_is_rejected() -> None:
         ({}, "u"),
     ]
     for changed, upload_id in forged:
-        with pytest.raises(LinkRefused, match="not made by this service"):
+        with pytest.raises(ForbiddenProblem, match="not made by this service"):
             _links().require_signed(changed, upload_id=upload_id, now=1)
-    with pytest.raises(LinkRefused):
+    with pytest.raises(ForbiddenProblem):
         _links("cd" * 32).require_signed(query, upload_id="u", now=1)
 
 

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from workspaced.resources.workspaces import retention
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 
 
 class _Store:

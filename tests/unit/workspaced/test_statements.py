@@ -34,3 +34,13 @@ def test_a_variant_of_nothing_is_a_mistake(package: Path) -> None:
     (package / "q.postgres.sql").write_text("-- hold: onne\nFOR UPDATE\n")
     with pytest.raises(ValueError, match=r"q\.postgres\.sql of variant_files names onne"):
         load_statements("variant_files", "q.sql")
+
+
+def test_parts_and_alternatives_make_statements_of_one_text(package: Path) -> None:
+    (package / "q.sql").write_text(
+        "-- name: columns\na, b\n\n-- name: by_asc\nSELECT {columns} FROM t WHERE a {>|<} :after ORDER BY a{| DESC}\n"
+    )
+    assert load_statements("variant_files", "q.sql") == {
+        "by_asc": "SELECT a, b FROM t WHERE a > :after ORDER BY a",
+        "by_desc": "SELECT a, b FROM t WHERE a < :after ORDER BY a DESC",
+    }

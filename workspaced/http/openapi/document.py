@@ -180,7 +180,7 @@ def _posts(operation: Operation) -> bool:
 
 def _fences(operation: Operation) -> bool:
     """Whether it takes X-Writer (contract M11)."""
-    return operation.prepare is not None and "{workspace}" in operation.path
+    return (operation.write or operation.prepare) is not None and "{workspace}" in operation.path
 
 
 def _request_headers(operation: Operation) -> Iterator[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from workspaced.core.json_schema import Schema, string
-from workspaced.events.catalogue import EVENT_TYPES, DomainEventType
-from workspaced.events.schemas import schema_of
+from workspaced.events.catalogue import EVENT_TYPES, DomainEventType, schema_of
 
 _TAG: Final = "Events"
 _SIGNED: Final = (

@@ -9,14 +9,13 @@ from workspaced.core.json_body import encode
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.http.description import RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.api_keys.records import ApiKeyRecord, KeyT, ShownApiKeyRecord, key_record
 from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey, with_defaults
 from workspaced.resources.operation_rows import delete, get, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page
 from workspaced.security import key_store
-from workspaced.security.audit_log import AuditAction
 from workspaced.security.key_format import key_id_of
 from workspaced.security.key_store import StoredKey
 from workspaced.security.permissions import ADMIN
@@ -74,7 +73,7 @@ async def get_key(call: Call) -> Response:
     )
 
 
-def create_key(call: Call, given: NewApiKey) -> Work:
+def create_key(tx: Transaction, call: Call, given: NewApiKey) -> Response:
     """Create an API key.
 
     The only response that shows the key.
@@ -82,64 +81,52 @@ def create_key(call: Call, given: NewApiKey) -> Work:
     422: `workspace_not_found`: there is no such workspace.
     """
     new = with_defaults(given, call.settings.limits, now=call.now)
-
-    def act(tx: Transaction) -> Response:
-        if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
-            raise UnprocessableProblem("workspace_not_found", "workspaceId must be the id of a workspace.")
-        key = key_store.create_key(
-            tx,
-            name=new.name,
-            role=new.role,
-            now=call.now,
-            expires_at=new.expires_at,
-            workspace_id=new.workspace_id,
-            scopes=new.scopes,
-            guest=new.guest,
-        )
-        key_id = key_id_of(key) or ""
-        call.note(tx, AuditAction(action="api_key.created", resource_id=key_id, workspace_id=new.workspace_id))
-        headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
-        return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
-
-    return Work(act=act, secret_box=_WITHOUT_KEY)
+    if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
+        raise UnprocessableProblem("workspace_not_found", "workspaceId must be the id of a workspace.")
+    key = key_store.create_key(
+        tx,
+        name=new.name,
+        role=new.role,
+        now=call.now,
+        expires_at=new.expires_at,
+        workspace_id=new.workspace_id,
+        scopes=new.scopes,
+        guest=new.guest,
+    )
+    key_id = key_id_of(key) or ""
+    call.note(tx, "api_key.created", key_id, workspace_id=new.workspace_id)
+    headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
+    return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
 
 
-def rotate_key(call: Call, rotation: KeyRotation) -> Work:
+def rotate_key(tx: Transaction, call: Call, rotation: KeyRotation) -> Response:
     """Rotate an API key (contract A4).
 
     A new secret under the same id.
     200: The key.
     409: `key_revoked`: it is revoked; create another one.
     """
-
-    def act(tx: Transaction) -> Response:
-        found = _get_by_path(tx, call)
-        if found.revoked_at is not None:
-            raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
-        key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
-        call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
-        return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
-
-    return Work(act=act, secret_box=_WITHOUT_KEY)
+    found = _get_by_path(tx, call)
+    if found.revoked_at is not None:
+        raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
+    key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
+    call.note(tx, "api_key.rotated", found.id)
+    return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
 
 
-def revoke_key(call: Call) -> Work:
+def revoke_key(tx: Transaction, call: Call) -> Response:
     """Revoke an API key (contract G25).
 
     The key and all its secrets become invalid.
     200: The key after it was revoked.
     404: `key_revoked`: it was revoked before.
     """
-
-    def act(tx: Transaction) -> Response:
-        found = _get_by_path(tx, call)
-        if found.revoked_at is not None:
-            raise NotFoundProblem("key_revoked", "This API key is revoked already.")
-        key_store.revoke_key(tx, key_id=found.id, now=call.now)
-        call.note(tx, AuditAction(action="api_key.revoked", resource_id=found.id))
-        return json_response(_record(tx, ApiKeyRecord, _get(tx, found.id)))
-
-    return Work(act=act)
+    found = _get_by_path(tx, call)
+    if found.revoked_at is not None:
+        raise NotFoundProblem("key_revoked", "This API key is revoked already.")
+    key_store.revoke_key(tx, key_id=found.id, now=call.now)
+    call.note(tx, "api_key.revoked", found.id)
+    return json_response(_record(tx, ApiKeyRecord, _get(tx, found.id)))
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> StoredKey:
@@ -168,13 +155,13 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         get("api_keys.list", _ALL, ADMIN, list_keys).described(
             success=listed(ApiKeyRecord), query=paging(limits, SORTABLE)
         ),
-        post("api_keys.create", _ALL, ADMIN, create_key, body_bytes=size).described(
+        post("api_keys.create", _ALL, ADMIN, create_key, body_bytes=size, secret_box=_WITHOUT_KEY).described(
             body=RequestBody(NewApiKey, {"name": "svc:ingest", "role": "pusher"}),
             success=Success(ShownApiKeyRecord, ("Location", "Cache"), status=201, links=following),
         ),
         get("api_keys.get", _ONE, ADMIN, get_key).described(success=key),
         delete("api_keys.revoke", _ONE, ADMIN, revoke_key).described(success=key),
-        post("api_keys.rotate", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size).described(
-            body=RequestBody(KeyRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown
-        ),
+        post(
+            "api_keys.rotate", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size, secret_box=_WITHOUT_KEY
+        ).described(body=RequestBody(KeyRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown),
     )

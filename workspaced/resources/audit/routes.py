@@ -15,16 +15,16 @@ from workspaced.core.timestamps import microseconds, stamp
 from workspaced.http.description import Parameter, listed
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation
-from workspaced.http.pagination import Cursor, read_page
+from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.operation_rows import get
+from workspaced.resources.read_responses import cursor_numbers
 from workspaced.security import audit_log
 from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
 from workspaced.settings.model import Limits
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TAKE = 100
 
 
@@ -66,7 +66,7 @@ async def read_log(call: Call) -> Response:
         walk=limits.walked_rows,
         skip=page.skip,
         descending=page.descending,
-        behind=_position_of(page.cursor) if page.cursor else None,
+        behind=AuditPosition(*cursor_numbers(page.cursor, 2)) if page.cursor else None,
     )
     found = await call.store.read(lambda reader: audit_log.find(reader, wanted))
     following = page.cursor_behind(str(found.behind.at), str(found.behind.number)) if found.behind else ""
@@ -74,24 +74,8 @@ async def read_log(call: Call) -> Response:
     return json_response([_record(row) for row in found.rows], headers=headers)
 
 
-def _position_of(cursor: Cursor) -> AuditPosition:
-    """Return the position of the row behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
-    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
-        raise Cursor.refused()
-    at, number = cursor.position
-    return AuditPosition(at=int(at), number=int(number))
-
-
 def _workspace(call: Call) -> str | None:
-    """Return the workspace in the query; None: all workspaces.
-
-    Raises:
-        ForbiddenProblem: the key may not read the rows of the workspace, or of all workspaces.
-    """
+    """Return the workspace in the query, or None for all; raise ForbiddenProblem if the key may not read its rows."""
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
     if text is not None and workspace_id is None:

@@ -15,10 +15,10 @@ from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.http.streamed_response import Contents, stream_response
-from workspaced.resources.blocks import changes, events, store
+from workspaced.resources.blocks import changes, store
 from workspaced.resources.blocks.records import BlockRecord, BlockTypesRecord, block_record
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges, NewBlock, PlacedBlock
@@ -64,7 +64,7 @@ async def list_blocks(call: Call) -> Response:
     return await stream_response(call, contents)
 
 
-def create_block(call: Call, new: NewBlock) -> Work:
+def create_block(tx: Transaction, call: Call, new: NewBlock) -> Response:
     """Create a block (contract BL2).
 
     A block below its parent, as its last child. `workspace` must be the one in the path.
@@ -73,20 +73,13 @@ def create_block(call: Call, new: NewBlock) -> Work:
     409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace holds as many as it may.
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
-    limits = call.settings.limits
     if new.workspace != call.workspace_id:
         raise Invalid.at("/workspace", "workspace_mismatch", "/workspace must be the id of the workspace in the path.")
     block_id = new.id or str(uuid.uuid4())
-
-    def act(tx: Transaction) -> Response:
-        placed = store.create_block(
-            tx, new, workspace_id=call.workspace_id, block_id=block_id, actor=call.actor, now=call.now, limits=limits
-        )
-        events.emit_created(tx, call, placed)
-        location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
-        return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
-
-    return Work(act=act)
+    placed = store.create_block(tx, call, new, block_id=block_id)
+    changes.record_creation(tx, call, placed)
+    location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
+    return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
 
 
 async def get_block(call: Call) -> Response:
@@ -99,7 +92,7 @@ async def get_block(call: Call) -> Response:
     return versioned_response(call, block_record(placed), placed.block.version)
 
 
-def delete_block(call: Call) -> Work:
+def delete_block(tx: Transaction, call: Call) -> Response:
     """Delete a block (contract BL4).
 
     A block without children; with `force=true` also one with all blocks below it.
@@ -107,17 +100,13 @@ def delete_block(call: Call) -> Work:
     409: `has_children`: it has children, and force is not true. `root_block`: it is the root block.
     """
     force = call.flag("force", default=False)
-
-    def act(tx: Transaction) -> Response:
-        placed = _get_by_path(tx, call)
-        call.require_match(placed.block.version)
-        changes.delete_block(tx, call, placed, force=force)
-        return json_response(block_record(placed))
-
-    return Work(act=act)
+    placed = _get_by_path(tx, call)
+    call.require_match(placed.block.version)
+    changes.delete_block(tx, call, placed, force=force)
+    return json_response(block_record(placed))
 
 
-def update_block(call: Call, wanted: BlockChanges) -> Work:
+def update_block(tx: Transaction, call: Call, wanted: BlockChanges) -> Response:
     """Change a block (contract BL5).
 
     Only the given members change. The response has the types only, unless `Prefer: return=representation` was sent.
@@ -125,27 +114,17 @@ def update_block(call: Call, wanted: BlockChanges) -> Work:
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
     whole = call.prefers_representation()
-
-    def act(tx: Transaction) -> Response:
-        before = _get_by_path(tx, call)
-        call.require_match(before.block.version)
-        placed = changes.change_block(tx, call, before, wanted.given())
-        tag = etag(placed.block.version)
-        if not whole:
-            return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
-        return json_response(
-            block_record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag)
-        )
-
-    return Work(act=act)
+    before = _get_by_path(tx, call)
+    call.require_match(before.block.version)
+    placed = changes.change_block(tx, call, before, wanted.given())
+    tag = etag(placed.block.version)
+    if not whole:
+        return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
+    return json_response(block_record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag))
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> PlacedBlock:
-    """Return the block that the path names.
-
-    Raises:
-        NotFoundProblem: there is none, or the name is not a UUID.
-    """
+    """Return the block that the path names, or raise NotFoundProblem."""
     return store.get_placed(reader, call.workspace_id, as_uuid(call.names["block"]) or "")
 
 

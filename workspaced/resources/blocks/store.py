@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
+from workspaced.http.operations import Call
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockContent, NewBlock, PlacedBlock, StoredBlock
 from workspaced.settings.model import Limits
-from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
 _CONTENT_COLUMNS = tuple(BlockContent.model_fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockWorkspace:
+class BlockWorkspace(NamedTuple):
     """The workspace of a tree: its number and the id of its root block."""
 
     number: int
@@ -26,11 +25,7 @@ class BlockWorkspace:
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> BlockWorkspace:
-    """Return the workspace with this id.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return the workspace with this id. Raises NotFoundProblem: there is none."""
     return _workspace_of(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
 
 
@@ -40,11 +35,7 @@ def get_tree(reader: ReadTransaction, workspace: BlockWorkspace) -> Tree:
 
 
 def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> StoredBlock:
-    """Return the block with this id in that workspace.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return the block with this id in that workspace. Raises NotFoundProblem: there is none."""
     row = reader.one(_SQL["find_block"], {"workspace_id": workspace_id, "id": block_id})
     if row is None:
         raise NotFoundProblem("block_not_found", "There is no such block in this workspace.")
@@ -52,20 +43,14 @@ def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> Stor
 
 
 def get_placed(reader: ReadTransaction, workspace_id: str, block_id: str) -> PlacedBlock:
-    """Return a block with its path and its children.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return a block with its path and its children. Raises NotFoundProblem: there is none."""
     block = get_block(reader, workspace_id, block_id)
     workspace = get_workspace(reader, workspace_id)
     children = reader.all(_SQL["children"], {"workspace": workspace.number, "id": block_id})
     return PlacedBlock(block=block, path=_path(reader, workspace, block_id), children=tuple(row[0] for row in children))
 
 
-def create_block(
-    tx: Transaction, new: NewBlock, *, workspace_id: str, block_id: str, actor: str, now: int, limits: Limits
-) -> PlacedBlock:
+def create_block(tx: Transaction, call: Call, new: NewBlock, *, block_id: str) -> PlacedBlock:
     """Insert a block as the last child of its parent; the default parent is the root block.
 
     Raises:
@@ -73,15 +58,16 @@ def create_block(
         ConflictProblem: the id is in use, or the quota is reached.
         UnprocessableProblem: the parent is not a block of this workspace, is the block itself, or is at the largest depth.
     """
-    counted = {"workspace_id": workspace_id, "added": 1, "actor": actor, "now": now}
+    counted = {"workspace_id": call.workspace_id, "added": 1, **call.authorship}
     row = tx.one(_SQL["count_blocks"], counted)
     workspace = _workspace_of(row)
     if tx.one(_SQL["id_in_use"], {"id": block_id}):
         raise ConflictProblem("id_in_use", "This id is in use.")
-    if row and limits.blocks_per_workspace and row[2] > limits.blocks_per_workspace:
-        raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.blocks_per_workspace} blocks.")
+    most = call.settings.limits.blocks_per_workspace
+    if row and most and row[2] > most:
+        raise ConflictProblem("quota_exceeded", f"A workspace may have {most} blocks.")
     parent_id = new.parent_id or workspace.root_block
-    _require_place(tx, workspace, parent_id, below=block_id, height=1, limits=limits)
+    _require_place(tx, workspace, parent_id, below=block_id, height=1, limits=call.settings.limits)
     tx.run(
         _SQL["insert_block"],
         {
@@ -89,18 +75,15 @@ def create_block(
             "workspace": workspace.number,
             "parent_id": parent_id,
             "order_index": _next_order_index(tx, workspace, parent_id),
-            "now": now,
-            "actor": actor,
+            **call.authorship,
             **{name: getattr(new, name) for name in _CONTENT_COLUMNS},
         },
     )
     tx.run(_SQL["raise_version"], {"id": parent_id})
-    return get_placed(tx, workspace_id, block_id)
+    return get_placed(tx, call.workspace_id, block_id)
 
 
-def update_block(
-    tx: Transaction, block: StoredBlock, changes: Mapping[str, Any], *, actor: str, now: int, limits: Limits
-) -> bool:
+def update_block(tx: Transaction, call: Call, block: StoredBlock, changes: Mapping[str, Any]) -> bool:
     """Update a block. Return whether a value changed.
 
     Raises:
@@ -115,14 +98,14 @@ def update_block(
         parent_id = changes["parent_id"] or workspace.root_block
         if parent_id != block.parent_id:
             height = 1 + tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": block.id})[0][1]
-            _require_place(tx, workspace, parent_id, below=block.id, height=height, limits=limits)
+            _require_place(tx, workspace, parent_id, below=block.id, height=height, limits=call.settings.limits)
             order_index = _next_order_index(tx, workspace, parent_id)
     if "order_index" in changes:
         order_index = float(changes["order_index"])
     is_moved = (block.parent_id, block.order_index) != (parent_id, order_index)
     if not content and not is_moved:
         return False
-    place = {"id": block.id, "parent_id": parent_id, "order_index": order_index, "actor": actor, "now": now}
+    place = {"id": block.id, "parent_id": parent_id, "order_index": order_index, **call.authorship}
     tx.run(_SQL["update_block"], {**{name: getattr(block, name) for name in _CONTENT_COLUMNS}, **content, **place})
     if is_moved:
         for parent in {block.parent_id, parent_id} - {None}:
@@ -164,14 +147,14 @@ def get_subtree(reader: ReadTransaction, block: StoredBlock) -> tuple[str, ...]:
     return tuple(row[0] for row in reader.all(_SQL["subtree"], {"workspace": workspace.number, "id": block.id}))
 
 
-def delete_subtree(tx: Transaction, block: StoredBlock, *, count: int, actor: str, now: int) -> None:
+def delete_subtree(tx: Transaction, call: Call, block: StoredBlock, *, count: int) -> None:
     """Delete a block and all blocks below it; ``count`` is their number."""
     workspace = get_workspace(tx, block.workspace_id)
     tx.run(_SQL["delete_subtree"], {"workspace": workspace.number, "id": block.id})
     tx.run(_SQL["raise_version"], {"id": block.parent_id})
     tx.one(
         _SQL["count_blocks"],
-        {"workspace_id": block.workspace_id, "added": -count, "actor": actor, "now": now},
+        {"workspace_id": block.workspace_id, "added": -count, **call.authorship},
     )
 
 
@@ -180,13 +163,13 @@ def purge(tx: Transaction, workspace: int, most: int) -> int:
     return tx.run(_SQL["purge_blocks"], {"workspace": workspace, "most": most})
 
 
-def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, now: int, limits: Limits) -> None:
+def promote(tx: Transaction, call: Call, block_id: str) -> None:
     """Make a block the root; the old root becomes its last child (contract W5).
 
     Raises:
         UnprocessableProblem: the subtree of the old root would be too deep.
     """
-    workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id}))
+    workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": call.workspace_id}))
     if block_id == workspace.root_block:
         return
     below = {row[0] for row in tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": block_id})}
@@ -195,12 +178,13 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
         for row in tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": workspace.root_block})
         if row[0] not in below
     ]
-    _require_depth(1 + max(rest) + 1, limits)
+    _require_depth(1 + max(rest) + 1, call.settings.limits)
     last = _next_order_index(tx, workspace, block_id)
-    stamped = {"actor": actor, "now": now}
     # In this order there are never two roots, which the schema forbids.
-    tx.run(_SQL["set_parent"], {"id": workspace.root_block, "parent_id": block_id, "order_index": last, **stamped})
-    tx.run(_SQL["set_parent"], {"id": block_id, "parent_id": None, "order_index": 0.0, **stamped})
+    tx.run(
+        _SQL["set_parent"], {"id": workspace.root_block, "parent_id": block_id, "order_index": last, **call.authorship}
+    )
+    tx.run(_SQL["set_parent"], {"id": block_id, "parent_id": None, "order_index": 0.0, **call.authorship})
     tx.run(_SQL["set_root"], {"workspace": workspace.number, "id": block_id})
     tx.run(_SQL["raise_subtree_versions"], {"workspace": workspace.number, "id": block_id})
 
@@ -208,11 +192,7 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
 def _require_place(
     reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str, *, below: str, height: int, limits: Limits
 ) -> None:
-    """Check that a block with a subtree of ``height`` levels can be a child of a parent.
-
-    Raises:
-        UnprocessableProblem: the parent is below the block, does not exist, or is too deep.
-    """
+    """Raise UnprocessableProblem unless a block with a subtree of ``height`` levels can be a child of a parent."""
     path = _path(reader, workspace, parent_id)
     if parent_id == below or below in path:
         raise UnprocessableProblem("cycle", "A block can't be below itself.")
@@ -236,7 +216,7 @@ def _next_order_index(reader: ReadTransaction, workspace: BlockWorkspace, parent
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 
 
-def _workspace_of(row: Sequence[object] | None) -> BlockWorkspace:
+def _workspace_of(row: Row | None) -> BlockWorkspace:
     if row is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
-    return BlockWorkspace(number=int(str(row[0])), root_block=str(row[1]))
+    return BlockWorkspace(*row[:2])

@@ -93,10 +93,7 @@ class BlockChanges(BlockContent):
 
 
 class StoredBlock(NamedTuple):
-    """A block's row.
-
-    The fields have the order of the columns in every SELECT of blocks. Instants are milliseconds since 1970.
-    """
+    """A row of a block. Instants are milliseconds since 1970."""
 
     id: str
     workspace_id: str

@@ -18,7 +18,7 @@ from typing import cast
 import msgspec
 
 from ingestd.process.child_limits import limit_process, limit_work
-from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Convert
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Convert, ErrorClass
 
 RESULT = "result.json"
 _PR_SET_PDEATHSIG = 1
@@ -50,10 +50,10 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome: files, or the class and the sentence of an error."""
+    """The outcome: files, or the class of an error and a sentence for the user that uploaded the file."""
 
     outputs: list[OutputFile] = []
-    error_class: str = ""
+    error_class: ErrorClass | None = None
     sentence: str = ""
 
 
@@ -78,7 +78,7 @@ def _result(order: Order) -> Result:
     )
 
 
-def _classify(error: BaseException, order: Order) -> tuple[str, str]:
+def _classify(error: BaseException, order: Order) -> tuple[ErrorClass, str]:
     """Return the class of an error, and a sentence for the user that uploaded the file."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the second is Rust's text
@@ -93,12 +93,12 @@ def _classify(error: BaseException, order: Order) -> tuple[str, str]:
 
 
 def too_large_outputs(output_bytes: int) -> str:
-    """Return the sentence for a file of which the outputs are too large."""
+    """Return the sentence for a file with outputs that are too large."""
     return f"The outputs of the conversion have more than {output_bytes} bytes."
 
 
 def too_much_memory(memory_bytes: int) -> str:
-    """Return the sentence for a file of which the conversion needs too much memory."""
+    """Return the sentence for a file that needs too much memory to be converted."""
     return f"The conversion of the file needs more than {memory_bytes >> 20} MiB of memory."
 
 

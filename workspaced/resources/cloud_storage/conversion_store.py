@@ -1,13 +1,23 @@
-"""Conversions in the database: queued for a version, claimed under a lease, ended by its holder."""
+"""Conversions in the database, and their states and retries (contract C6, C7).
+
+::
+
+    not_required ──retry──▶ pending ──claim──▶ in_progress ──▶ succeeded ──retry──▶ pending
+                               ▲                   │  └──────▶ failed ─────retry──▶ pending
+                               └── lease runs out, internal or timeout: again, later ┘
+
+`attempt` counts how often it was queued.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from workspaced.resources.cloud_storage import events, store
-from workspaced.resources.cloud_storage.conversion_rules import ErrorClass, FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.converters.results import ErrorClass
 from workspaced.resources.cloud_storage.values import StoredFile, StoredOutput
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -19,6 +29,7 @@ CONVERSIONS = "conversions"
 """The channel that a commit notifies when it queues a conversion, or deletes a file that may be in conversion."""
 
 _CLAIMED_AT_ONCE = 16
+_AGAIN: Final = frozenset({"internal", "timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +41,7 @@ class ConversionOrigin:
     client_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConversionClaim:
     """A conversion under a lease of this process. ``current``: it is of the file's current version."""
 
@@ -91,22 +102,11 @@ def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int
         until = now + int(settings.lease_seconds * 1_000)
         if not tx.one(_SQL["claim"], {"number": number, "lease": lease, "until": until, "now": now}):
             continue
-        row = tx.one(_SQL["claimed"], {"number": number})
-        if row is None:
-            raise LookupError(f"conversion {number} has no file")
+        row = tx.existing(_SQL["claimed"], {"number": number})
         current = row[5] == row[6]
         # of the current version: the present name and type of the file
         file_name, content_type = (row[7], row[8]) if current else (row[0], row[1])
-        claimed = ConversionClaim(
-            number=number,
-            lease=lease,
-            file_id=row[4],
-            file_name=file_name,
-            content_type=content_type,
-            sha256=row[2],
-            size=row[3],
-            current=current,
-        )
+        claimed = ConversionClaim(number, lease, row[4], file_name, content_type, row[2], row[3], current)
         _emit(tx, claimed, "started", now=now)
         return claimed
     return None
@@ -215,3 +215,23 @@ def _emit_for_file(tx: Transaction, file_id: str, verb: str, *, now: int) -> Non
     file: StoredFile | None = store.find_file(tx, file_id)
     if file is not None:
         events.emit_conversion(tx, ConversionOrigin(now=now), verb, file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureStep:
+    """The consequence of a failed attempt. ``due_at``: when to try again; None: never."""
+
+    due_at: int | None
+    failures: int
+
+
+def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, failures: int, now: int) -> FailureStep:
+    """Return what follows a failed attempt, after ``failures`` earlier ones."""
+    if error_class not in _AGAIN or failures >= len(settings.retry_seconds):
+        return FailureStep(due_at=None, failures=failures + 1)
+    return FailureStep(due_at=now + int(settings.retry_seconds[failures] * 1_000), failures=failures + 1)
+
+
+def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
+    """Return what follows an expired lease: a limited number of attempts, as the file may kill them."""
+    return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

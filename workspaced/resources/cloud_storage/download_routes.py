@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import NamedTuple
+from urllib.parse import quote
 
 from workspaced.core.json_schema import STRING, UUID
-from workspaced.core.problems import ForbiddenProblem
+from workspaced.core.problems import ForbiddenProblem, RangeNotSatisfiable
 from workspaced.core.text import as_uuid
 from workspaced.http.description import Parameter, Success
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, etag
 from workspaced.resources.cloud_storage import permission, store
-from workspaced.resources.cloud_storage.disposition import attachment
-from workspaced.resources.cloud_storage.ranges import select_range
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredVersion
 from workspaced.resources.operation_rows import get
 from workspaced.security.permissions import FILES_READ
-from workspaced.storage.blobs.port import Blobs
+from workspaced.storage.blobs import Blobs
 from workspaced.storage.port import ReadTransaction
 
-
-class ExportsDisabled(ForbiddenProblem):
-    """The workspace does not permit downloads (contract A7)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.code = "exports_disabled"
-        self.detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
+# attr-char of RFC 8187 without letters and digits, which `quote` never escapes
+_PLAIN = "!#$&+-.^_`|~"
+_RANGE = re.compile(
+    r"bytes[ \t]*=[ \t]*(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(?P<suffix>\d{1,18}))[ \t]*", re.ASCII
+)
 
 
 class _Downloads:
@@ -82,15 +81,11 @@ async def _chain(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGene
 
 
 def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
-    """Return the content that the path and the query name.
-
-    Raises:
-        UnauthenticatedProblem: the caller has no key, and the file is not public.
-        ForbiddenProblem: the caller may not read it, it does not exist, or files may not be downloaded at all.
-    """
+    """Return the content that the path and the query name, or raise that the caller may not read it."""
     file = permission.readable_file(reader, call)
     if not file.exports_enabled:
-        raise ExportsDisabled
+        detail = "The files of this workspace can't be downloaded: its exportsEnabled is false."
+        raise ForbiddenProblem(detail, code="exports_disabled")  # contract A7
     version, content = _find_version(reader, call, file)
     output_name = call.query.get("output")
     if output_name is None:
@@ -142,3 +137,48 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
             headers=("IfMatch", "Range", "IfRange"),
         ),
     )
+
+
+def attachment(file_name: str) -> str:
+    """Return the value of the header; clients that support only ASCII get the most similar ASCII name."""
+    decomposed = unicodedata.normalize("NFKD", file_name)
+    ascii_name = "".join(
+        letter if " " <= letter <= "~" and letter not in '"\\%' else "_"
+        for letter in decomposed
+        if not unicodedata.combining(letter)
+    )
+    value = f'attachment; filename="{ascii_name}"'
+    return value if ascii_name == file_name else f"{value}; filename*=UTF-8''{quote(file_name, safe=_PLAIN)}"
+
+
+class ByteRange(NamedTuple):
+    """``length`` bytes from ``start`` on; ``whole``: the response is the whole file."""
+
+    start: int
+    length: int
+    whole: bool
+
+
+def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
+    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole.
+
+    Raises:
+        RangeNotSatisfiable: the range starts after the last byte.
+    """
+    whole = ByteRange(start=0, length=size, whole=True)
+    match = _RANGE.fullmatch(range_header or "")
+    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both select the whole.
+    if not match or (if_range is not None and if_range.strip() != etag):
+        return whole
+    if match["suffix"] is not None:
+        length = min(int(match["suffix"]), size)
+        if not length:
+            raise RangeNotSatisfiable(size)
+        return ByteRange(start=size - length, length=length, whole=False)
+    first = int(match["first"])
+    last = min(int(match["last"]), size - 1) if match["last"] is not None else size - 1
+    if match["last"] is not None and int(match["last"]) < first:
+        return whole
+    if first >= size:
+        raise RangeNotSatisfiable(size)
+    return ByteRange(start=first, length=last - first + 1, whole=False)

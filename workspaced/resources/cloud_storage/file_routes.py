@@ -10,7 +10,7 @@ from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.description import RequestBody, Success, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import NO_CONTENT, Response, etag
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store
 from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRecord, version_record
@@ -40,48 +40,40 @@ SORTABLE: Final = {
 SORTABLE_VERSIONS: Final = {"version": "ordinal", "createdAt": "created_at", "size": "size"}
 
 
-def delete_file(call: Call) -> Work:
+def delete_file(tx: Transaction, call: Call) -> Response:
     """Delete a file (contract CS1, C5).
 
     The query must name the file's workspace.
     200: It is deleted.
     """
     workspace_id = read_workspace_id(call.query)
-
-    def act(tx: Transaction) -> Response:
-        file = permission.writable_file(tx, call)
-        if file.workspace_id != workspace_id:
-            raise ForbiddenProblem
-        call.require_match(file.version)
-        events.emit_deleted(tx, call, file)
-        store.delete_file(tx, file, actor=call.actor, now=call.now)
-        tx.notify(conversion_store.CONVERSIONS)  # a conversion in progress stops
-        return NO_CONTENT
-
-    return Work(act=act)
+    file = permission.writable_file(tx, call)
+    if file.workspace_id != workspace_id:
+        raise ForbiddenProblem
+    call.require_match(file.version)
+    events.emit_deleted(tx, call, file)
+    store.delete_file(tx, call, file)
+    tx.notify(conversion_store.CONVERSIONS)  # a conversion in progress stops
+    return NO_CONTENT
 
 
-def update_file(call: Call, changes: FileChanges) -> Work:
+def update_file(tx: Transaction, call: Call, changes: FileChanges) -> Response:
     """Change a file's storage information (contract CS2, C3).
 
     Only the given members change.
     200: Done.
     """
-
-    def act(tx: Transaction) -> Response:
-        file = permission.writable_file(tx, call)
-        call.require_match(file.version)
-        wanted = changes.given()
-        if "content_type" in wanted and wanted["content_type"] is None:
-            wanted["content_type"] = type_of(wanted.get("file_name") or file.file_name)
-        changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
-        if changed:
-            before = events.read_record(tx, file)
-            after = store.update_file(tx, file, changed, actor=call.actor, now=call.now)
-            events.emit_updated(tx, call, before=before, after=after)
-        return NO_CONTENT
-
-    return Work(act=act)
+    file = permission.writable_file(tx, call)
+    call.require_match(file.version)
+    wanted = changes.given()
+    if "content_type" in wanted and wanted["content_type"] is None:
+        wanted["content_type"] = type_of(wanted.get("file_name") or file.file_name)
+    changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
+    if changed:
+        before = events.read_record(tx, file)
+        after = store.update_file(tx, call, file, changed)
+        events.emit_updated(tx, call, before=before, after=after)
+    return NO_CONTENT
 
 
 async def get_metadata(call: Call) -> Response:
@@ -97,23 +89,19 @@ async def get_metadata(call: Call) -> Response:
     return Response(status=200, headers=headers, body=file.metadata.encode())
 
 
-def replace_metadata(call: Call) -> Work:
+def replace_metadata(tx: Transaction, call: Call) -> Response:
     """Replace a file's metadata (contract CS4, C4).
 
     The whole object; without a body it does not change.
     200: Done.
     """
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
-
-    def act(tx: Transaction) -> Response:
-        file = permission.writable_file(tx, call)
-        call.require_match(file.version)
-        if metadata not in {None, file.metadata}:
-            after = store.update_metadata(tx, file, metadata or "{}", actor=call.actor, now=call.now)
-            events.emit_metadata(tx, call, before=file, after=after)
-        return NO_CONTENT
-
-    return Work(act=act)
+    file = permission.writable_file(tx, call)
+    call.require_match(file.version)
+    if metadata not in {None, file.metadata}:
+        after = store.update_metadata(tx, call, file, metadata or "{}")
+        events.emit_metadata(tx, call, before=file, after=after)
+    return NO_CONTENT
 
 
 async def get_file(call: Call) -> Response:
@@ -170,22 +158,18 @@ async def list_versions(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def retry_conversion(call: Call, retry: ConversionRetry) -> Work:
+def retry_conversion(tx: Transaction, call: Call, retry: ConversionRetry) -> Response:
     """Convert a file again (contract CS5, C7).
 
     A conversion that is pending or in progress is not started twice, unless `force` is true.
     200: It is pending.
     """
-
-    def act(tx: Transaction) -> Response:
-        file = permission.writable_file(tx, call)
-        if file.conversion is not None and conversion_store.queue_again(
-            tx, file.conversion, force=retry.force, now=call.now
-        ):
-            events.note_retry(tx, call, file)
-        return NO_CONTENT
-
-    return Work(act=act)
+    file = permission.writable_file(tx, call)
+    if file.conversion is not None and conversion_store.queue_again(
+        tx, file.conversion, force=retry.force, now=call.now
+    ):
+        events.note_retry(tx, call, file)
+    return NO_CONTENT
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:

@@ -9,7 +9,6 @@ import signal
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,39 +20,19 @@ from ingestd.process.child_limits import child_environment, reports_no_memory
 from workspaced.resources.cloud_storage.child import (
     RESULT,
     Order,
-    OutputFile,
     Result,
     too_large_outputs,
     too_much_memory,
 )
-from workspaced.resources.cloud_storage.conversion_rules import ErrorClass
 from workspaced.resources.cloud_storage.converters.registry import Converter
 from workspaced.settings.workers import ConversionSettings
 
 _OUTPUT_NAME: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
 _RESULT_BYTES: Final = 1_048_576
 _STDERR_BYTES: Final = 65_536
-_CLASSES: Final = frozenset({"user", "unsupported", "internal"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
-    """A successful conversion: its files, in the folder."""
-
-    outputs: tuple[OutputFile, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionFailure:
-    """A failed conversion; ``sentence`` is for the user that uploaded the file."""
-
-    error_class: ErrorClass
-    sentence: str
-
-
-async def run(
-    converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings
-) -> Converted | ConversionFailure:
+async def run(converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings) -> Result:
     """Convert ``source``, with the ``ending`` of its name, in an empty folder. Cancelling kills it."""
     named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
     order = Order(
@@ -84,9 +63,7 @@ async def run(
         async with asyncio.timeout(settings.seconds):
             code = await process.wait()
     except TimeoutError:
-        return ConversionFailure(
-            error_class="timeout", sentence=f"The conversion took more than {settings.seconds:g} seconds."
-        )
+        return Result(error_class="timeout", sentence=f"The conversion took more than {settings.seconds:g} seconds.")
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -108,24 +85,21 @@ def _prepare_folder(source: Path, ending: str, folder: Path) -> tuple[Path, Path
     return named, into
 
 
-def _outcome(code: int, into: Path, stderr_path: Path, settings: ConversionSettings) -> Converted | ConversionFailure:
+def _outcome(code: int, into: Path, stderr_path: Path, settings: ConversionSettings) -> Result:
     result = _read_result(into)
     if result is None or code != 0:
         return _crashed(code, stderr_path, settings)
     if result.error_class:
-        error_class = result.error_class if result.error_class in _CLASSES else "internal"
-        return ConversionFailure(error_class=error_class, sentence=result.sentence)  # type: ignore[arg-type]  # one of `_CLASSES`
+        return result
     total = 0
     for one in result.outputs:
         path = into / one.file
         if not _OUTPUT_NAME.fullmatch(one.file) or not stat.S_ISREG(path.lstat().st_mode):
-            return ConversionFailure(
-                error_class="internal", sentence="The conversion made an output that is not a file."
-            )
+            return Result(error_class="internal", sentence="The conversion made an output that is not a file.")
         total += path.stat().st_size
     if total > settings.output_bytes:
-        return ConversionFailure(error_class="unsupported", sentence=too_large_outputs(settings.output_bytes))
-    return Converted(outputs=tuple(result.outputs))
+        return Result(error_class="unsupported", sentence=too_large_outputs(settings.output_bytes))
+    return result
 
 
 def _read_result(into: Path) -> Result | None:
@@ -136,23 +110,23 @@ def _read_result(into: Path) -> Result | None:
         return None
 
 
-def _crashed(code: int, stderr_path: Path, settings: ConversionSettings) -> ConversionFailure:
+def _crashed(code: int, stderr_path: Path, settings: ConversionSettings) -> Result:
     with stderr_path.open("rb") as file:
         text = file.read(_STDERR_BYTES)
     if reports_no_memory(text):
-        return ConversionFailure(error_class="unsupported", sentence=too_much_memory(settings.memory_bytes))
+        return Result(error_class="unsupported", sentence=too_much_memory(settings.memory_bytes))
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         # The limit of processor time sends one of these signals; a system without free memory sends SIGKILL.
-        return ConversionFailure(
+        return Result(
             error_class="timeout",
             sentence=f"The system ended the conversion: it used {settings.cpu_seconds} seconds of processor time, "
             "or memory ran out.",
         )
     if code < 0:
         # A library aborts without memory, or because of a malformed file; another attempt would end in the same way.
-        return ConversionFailure(
+        return Result(
             error_class="unsupported",
             sentence=f"The converter crashed ({signal.Signals(-code).name}). It does so if it needs more than "
             f"{settings.memory_bytes >> 20} MiB of memory, or if the file is malformed.",
         )
-    return ConversionFailure(error_class="internal", sentence=f"The conversion ended without a result (code {code}).")
+    return Result(error_class="internal", sentence=f"The conversion ended without a result (code {code}).")

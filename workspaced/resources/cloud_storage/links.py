@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from workspaced.core.json_body import encode
-from workspaced.core.problems import Problem, UnavailableProblem
+from workspaced.core.problems import ForbiddenProblem, UnavailableProblem
 from workspaced.security.secret_box import SecretBox
 from workspaced.storage.constants import resolve_constant, rewrite_constant
 from workspaced.storage.port import Transaction
@@ -22,13 +22,6 @@ _EXPIRES: Final = "?expires="
 _CONSTANT: Final = "upload_link_secret"
 _SEALED: Final = "sealed:"
 _SECRET_BYTES = 32
-
-
-class LinkRefused(Problem):
-    """The signature of the link is wrong, or the link or its key has expired or was revoked."""
-
-    status = 403
-    title = "Forbidden"
 
 
 class UploadLinks:
@@ -50,14 +43,14 @@ class UploadLinks:
         """Check the signature and the expiry of a link.
 
         Raises:
-            LinkRefused: the signature is wrong, or the link has expired.
+            ForbiddenProblem: the signature is wrong, or the link has expired.
         """
         expires = query.get("expires", "")
         expected = self.signature(upload_id, expires)
         if not hmac.compare_digest(query.get("signature", "").encode(), expected.encode()):
-            raise LinkRefused("bad_upload_link", "This upload link was not made by this service.")
+            raise ForbiddenProblem("This upload link was not made by this service.", code="bad_upload_link")
         if now >= int(expires):
-            raise LinkRefused("upload_link_expired", "This upload link has expired: request another one.")
+            raise ForbiddenProblem("This upload link has expired: request another one.", code="upload_link_expired")
 
     def signature(self, upload_id: str, expires: str) -> str:
         """Return the signature of a link; ``expires`` is the text in the link.
@@ -91,11 +84,7 @@ class UnsignedLinks:
         return encode({**record, "uploadUrl": record["uploadUrl"].rpartition(_SIGNATURE)[0]})
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """Return the response with the signature.
-
-        Raises:
-            UnavailableProblem: the secret can't be read now.
-        """
+        """Return the response with the signature. Raises UnavailableProblem: the secret can't be read now."""
         del purpose
         record = _link_record(stored)
         if record is None:
@@ -123,11 +112,7 @@ def resolve_secret(tx: Transaction, secret_box: SecretBox) -> str:
 
 
 def open_secret(stored: str, secret_box: SecretBox) -> bytes:
-    """Return the secret.
-
-    Raises:
-        UnavailableProblem: it was sealed with a key that this process does not have.
-    """
+    """Return the secret. Raises UnavailableProblem: it was sealed with a key that this process does not have."""
     if not stored.startswith(_SEALED):
         return bytes.fromhex(stored)
     return secret_box.open(base64.b64decode(stored.removeprefix(_SEALED)), purpose=_CONSTANT)

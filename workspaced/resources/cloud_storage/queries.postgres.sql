@@ -15,3 +15,6 @@ FOR NO KEY UPDATE OF u
 -- The cast avoids numeric, which is the type of a sum of bigint and becomes a Decimal in Python.
 SELECT coalesce(sum(v.size), 0)::bigint
 FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
+
+-- hold: find_any
+FOR NO KEY UPDATE OF w, f

@@ -15,19 +15,20 @@ UPDATE workspace
 SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :workspace
 
--- name: find_file
-SELECT f.number, f.id, w.number, w.id, w.public_can_read, w.exports_enabled, f.file_name, f.content_type, f.description,
+-- name: file_columns
+f.number, f.id, w.number, w.id, w.public_can_read, w.exports_enabled, f.file_name, f.content_type, f.description,
        f.tags, f.metadata, f.current_version, f.version, f.created_at, f.updated_at, f.created_by, f.updated_by,
        v.number, v.id, v.sha256, v.size, c.number, c.state, c.attempt, c.error_class, c.error, c.started_at, c.finished_at
+
+-- name: find_file
+SELECT {file_columns}
 FROM cloud_file f JOIN workspace w ON w.number = f.workspace
 LEFT JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version
 LEFT JOIN conversion c ON c.version = v.number
 WHERE f.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
 
 -- name: list_files
-SELECT f.number, f.id, w.number, w.id, w.public_can_read, w.exports_enabled, f.file_name, f.content_type, f.description,
-       f.tags, f.metadata, f.current_version, f.version, f.created_at, f.updated_at, f.created_by, f.updated_by,
-       v.number, v.id, v.sha256, v.size, c.number, c.state, c.attempt, c.error_class, c.error, c.started_at, c.finished_at
+SELECT {file_columns}
 FROM cloud_file f JOIN workspace w ON w.number = f.workspace
 JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version
 LEFT JOIN conversion c ON c.version = v.number
@@ -96,17 +97,18 @@ INSERT INTO cloud_upload (id, file, file_name, content_type, expected_size, expe
 SELECT :id, number, :file_name, :content_type, :expected_size, :expected_sha256, :expires_at, :key_id, :secret
 FROM cloud_file WHERE id = :file_id
 
--- name: find_upload
+-- name: uploads
 SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
        u.completed_at, w.id, u.key_id, u.secret
 FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
+
+-- name: find_upload
+{uploads}
 WHERE u.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
 
 -- name: uploads_of_file
 -- The newest first.
-SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
-       u.completed_at, w.id, u.key_id, u.secret
-FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
+{uploads}
 WHERE u.file = :file ORDER BY u.number DESC
 
 -- name: receive_upload
@@ -140,3 +142,21 @@ DELETE FROM cloud_file WHERE number IN (SELECT number FROM cloud_file WHERE work
 SELECT 1 WHERE EXISTS (SELECT 1 FROM cloud_version WHERE sha256 = :sha256)
             OR EXISTS (SELECT 1 FROM conversion_output WHERE sha256 = :sha256)
             OR EXISTS (SELECT 1 FROM cloud_upload WHERE sha256 = :sha256)
+
+-- name: all_files
+-- Of one workspace, or (empty) of all. The size is that of the current version; 0 before anything is uploaded.
+SELECT f.id, w.id, f.file_name, coalesce(v.size, 0), f.current_version, f.created_at, f.deleted_at
+FROM cloud_file f JOIN workspace w ON w.number = f.workspace
+LEFT JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version
+WHERE w.id = :workspace_id OR :workspace_id = ''
+ORDER BY f.created_at, f.id
+
+-- name: find_any
+SELECT w.number, w.id, f.deleted_at, w.deleted_at
+FROM cloud_file f JOIN workspace w ON w.number = f.workspace WHERE f.id = :id
+
+-- name: restore
+UPDATE cloud_file
+SET deleted_at = NULL, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE id = :id

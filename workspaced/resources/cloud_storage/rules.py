@@ -163,11 +163,7 @@ def read_metadata(body: object, limits: Limits) -> str:
 
 
 def read_workspace_id(query: Mapping[str, str]) -> str:
-    """Return the query parameter ``workspaceId`` in lower case.
-
-    Raises:
-        Invalid: it is missing, or not a UUID.
-    """
+    """Return the query parameter ``workspaceId`` in lower case. Raises Invalid: it is missing, or not a UUID."""
     found = as_uuid(query.get("workspaceId", ""))
     if found is None:
         raise Invalid("bad_workspace_id", "The query parameter workspaceId is required and must be a UUID.")

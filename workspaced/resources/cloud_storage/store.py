@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from workspaced.core.problems import ConflictProblem, ForbiddenProblem
+from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
     ChangedFields,
@@ -88,11 +89,7 @@ def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
 def require_room(
     reader: ReadTransaction, workspace: FileWorkspace, file: StoredFile | None, *, size: int, limits: Limits
 ) -> None:
-    """Check that an upload does not exceed a quota (contract G35).
-
-    Raises:
-        ConflictProblem: it does.
-    """
+    """Check that an upload does not exceed a quota (contract G35). Raises ConflictProblem: it does."""
     if file is None and limits.files_per_workspace:
         row = reader.one(_SQL["count_files"], {"workspace": workspace.number})
         if row and row[0] >= limits.files_per_workspace:
@@ -107,63 +104,54 @@ def require_room(
             )
 
 
-def insert_file(
-    tx: Transaction, workspace: FileWorkspace, new: NewUpload, *, file_id: str, actor: str, now: int
-) -> StoredFile:
+def insert_file(tx: Transaction, call: Call, workspace: FileWorkspace, new: NewUpload, *, file_id: str) -> StoredFile:
     """Insert a file without a version."""
     values = {
         "id": file_id,
         "workspace": workspace.number,
         "file_name": new.file_name,
         "content_type": new.content_type,
-        "actor": actor,
-        "now": now,
+        **call.authorship,
     }
     tx.run(_SQL["insert_file"], values)
     return _get(tx, file_id)
 
 
-def add_version(
-    tx: Transaction, file: StoredFile, content: FileContent, *, actor: str, now: int
-) -> tuple[StoredFile, int]:
+def add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> tuple[StoredFile, int]:
     """Insert a version and make it the current one. Return the file afterwards, and the version's number."""
-    stamped = {"file_name": content.file_name, "content_type": content.content_type, "actor": actor, "now": now}
-    taken = tx.one(_SQL["next_version"], {"number": file.number, **stamped})
-    if taken is None:
-        raise LookupError(f"file {file.id} was not found")
+    stamped = {"file_name": content.file_name, "content_type": content.content_type, **call.authorship}
+    (ordinal,) = tx.existing(_SQL["next_version"], {"number": file.number, **stamped})
     values = {
         "id": str(uuid.uuid4()),
         "file": file.number,
-        "ordinal": taken[0],
+        "ordinal": ordinal,
         "sha256": content.sha256,
         "size": content.size,
         **stamped,
     }
-    row = tx.one(_SQL["insert_version"], values)
-    if row is None:
-        raise LookupError(f"version {taken[0]} of file {file.id} was not found after its insertion")
+    (version,) = tx.existing(_SQL["insert_version"], values)
     if not file.available:
-        _raise_workspace_version(tx, file, actor=actor, now=now)
-    return _get(tx, file.id), int(row[0])
+        _raise_workspace_version(tx, call, file)
+    return _get(tx, file.id), int(version)
 
 
-def update_file(tx: Transaction, file: StoredFile, changed: ChangedFields, *, actor: str, now: int) -> StoredFile:
+def update_file(tx: Transaction, call: Call, file: StoredFile, changed: ChangedFields) -> StoredFile:
     """Write the changed fields, and return the file afterwards."""
     values = {name: getattr(file, name) for name in ("file_name", "content_type", "description", "tags")}
-    tx.run(_SQL["update_file"], {**values, **changed, "number": file.number, "actor": actor, "now": now})
+    tx.run(_SQL["update_file"], {**values, **changed, "number": file.number, **call.authorship})
     return _get(tx, file.id)
 
 
-def update_metadata(tx: Transaction, file: StoredFile, metadata: str, *, actor: str, now: int) -> StoredFile:
+def update_metadata(tx: Transaction, call: Call, file: StoredFile, metadata: str) -> StoredFile:
     """Replace the metadata, a JSON object, and return the file afterwards."""
-    tx.run(_SQL["update_metadata"], {"number": file.number, "metadata": metadata, "actor": actor, "now": now})
+    tx.run(_SQL["update_metadata"], {"number": file.number, "metadata": metadata, **call.authorship})
     return _get(tx, file.id)
 
 
-def delete_file(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
+def delete_file(tx: Transaction, call: Call, file: StoredFile) -> None:
     """Hide a file from every request; its bytes are kept until it is purged (contract G25)."""
-    tx.run(_SQL["delete_file"], {"number": file.number, "actor": actor, "now": now})
-    _raise_workspace_version(tx, file, actor=actor, now=now)
+    tx.run(_SQL["delete_file"], {"number": file.number, **call.authorship})
+    _raise_workspace_version(tx, call, file)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
@@ -176,12 +164,9 @@ def referenced(reader: ReadTransaction, digests: Sequence[str]) -> frozenset[str
     return frozenset(sha256 for sha256 in digests if reader.one(_SQL["is_referenced"], {"sha256": sha256}))
 
 
-def _raise_workspace_version(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
-    tx.run(_SQL["raise_workspace_version"], {"workspace": file.workspace, "actor": actor, "now": now})
+def _raise_workspace_version(tx: Transaction, call: Call, file: StoredFile) -> None:
+    tx.run(_SQL["raise_workspace_version"], {"workspace": file.workspace, **call.authorship})
 
 
 def _get(tx: Transaction, file_id: str) -> StoredFile:
-    file = find_file(tx, file_id)
-    if file is None:
-        raise LookupError(f"file {file_id} was not found after it was written")
-    return file
+    return StoredFile._make(tx.existing(_SQL["find_file"], {"id": file_id}))

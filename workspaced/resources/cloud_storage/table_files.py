@@ -12,7 +12,6 @@ from workspaced.core.problems import Invalid
 from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import job
 from workspaced.resources.cloud_storage.converters.registry import CONVERTERS, Converter
-from workspaced.resources.cloud_storage.job import ConversionFailure
 from workspaced.settings.workers import ConversionSettings
 
 _SHEETS: Final = next(one for one in CONVERTERS if one.module == "spreadsheets")
@@ -52,7 +51,7 @@ class TableFiles:
                 source = folder / "workbook"
                 await asyncio.to_thread(source.write_bytes, content)
                 outcome = await job.run(_SHEET_TEXT, source, ending, folder, settings=self._settings)
-                if isinstance(outcome, ConversionFailure):
+                if outcome.error_class:
                     raise Invalid("bad_table", outcome.sentence)
                 text, sheets = [
                     await asyncio.to_thread((folder / "made" / one.file).read_text, encoding="utf-8")

@@ -17,7 +17,7 @@ from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
 from workspaced.resources.cloud_storage.links import PATH as LINK_PATH
-from workspaced.resources.cloud_storage.links import LinkRefused, UnsignedLinks, UploadLinks
+from workspaced.resources.cloud_storage.links import UnsignedLinks, UploadLinks
 from workspaced.resources.cloud_storage.records import FileRecord, UploadLinkRecord, UploadRecord
 from workspaced.resources.cloud_storage.rules import (
     FileName,
@@ -32,7 +32,7 @@ from workspaced.resources.cloud_storage.values import FileContent, StoredFile, S
 from workspaced.resources.operation_rows import post
 from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
-from workspaced.storage.blobs.port import Blobs, Incoming
+from workspaced.storage.blobs import Blobs, Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
@@ -62,9 +62,8 @@ class _Uploads:
         self._blobs = blobs
         self._signer = signer
         self._verify_again = verify_again
-        self._unsigned_links = UnsignedLinks(signer)
 
-    def offer_link(self, call: Call, new: NewUpload) -> Work:
+    def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
 
         Announces a file, or another version of a file. The link is valid once, and for some minutes.
@@ -77,22 +76,18 @@ class _Uploads:
         file_id, upload_id = new.id or str(uuid.uuid4()), str(uuid.uuid4())
         expires_at = call.now + limits.upload_link_minutes * 60_000
         base_url = call.settings.public_url or f"{call.scheme}://{call.headers.get('Host', 'localhost')}"
-
-        def act(tx: Transaction) -> Response:
-            file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
-            upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at, by=principal)
-            record = UploadLinkRecord(
-                id=file.id,
-                upload_id=upload_id,
-                upload_url=self._signer.link(base_url, upload_id=upload_id, expires_at=expires_at),
-                method="PUT",
-                headers={},
-                expires_at=stamp(expires_at),
-                max_size=limits.file_bytes if new.size is None else new.size,
-            )
-            return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
-
-        return Work(act=act, secret_box=self._unsigned_links)
+        file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
+        upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at, by=principal)
+        record = UploadLinkRecord(
+            id=file.id,
+            upload_id=upload_id,
+            upload_url=self._signer.link(base_url, upload_id=upload_id, expires_at=expires_at),
+            method="PUT",
+            headers={},
+            expires_at=stamp(expires_at),
+            max_size=limits.file_bytes if new.size is None else new.size,
+        )
+        return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
@@ -124,18 +119,13 @@ class _Uploads:
             yield Work(act=act)
 
     async def _require_live(self, upload: StoredUpload) -> None:
-        """Check that the key that requested the link is valid, and may still add files to the workspace.
-
-        Raises:
-            LinkRefused: it is not, or may not.
-        """
+        """Raise ForbiddenProblem unless the key that requested the link is valid, and may still add files to the workspace."""
         principal = await self._verify_again(upload.key_id, bytes(upload.secret))
         if principal is None or not principal.may(FILES_WRITE, upload.workspace_id):
-            raise LinkRefused(
-                "upload_link_revoked", "The API key that requested this upload link may not upload any more."
-            )
+            detail = "The API key that requested this upload link may not upload any more."
+            raise ForbiddenProblem(detail, code="upload_link_revoked")
 
-    def complete(self, call: Call, named: UploadCompletion) -> Work:
+    def complete(self, tx: Transaction, call: Call, named: UploadCompletion) -> Response:
         """Complete an upload.
 
         Makes the bytes that were sent to a link the file's current version.
@@ -144,21 +134,17 @@ class _Uploads:
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
         """
         limits = call.settings.limits
-
-        def act(tx: Transaction) -> Response:
-            file = permission.writable_file(tx, call, uploading=True)
-            upload = upload_store.find_received(tx, file, upload_id=named.upload_id, sha256=named.sha256)
-            if upload_store.complete(tx, upload, now=call.now):
-                workspace = store.lock_workspace(tx, file.workspace_id)
-                size = upload.size or 0
-                store.require_room(tx, workspace, file, size=size, limits=limits)
-                content = FileContent(
-                    file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
-                )
-                file = _add_version(tx, call, file, content)
-            return json_response(events.read_record(tx, file), headers=(etag(file.version),))
-
-        return Work(act=act)
+        file = permission.writable_file(tx, call, uploading=True)
+        upload = upload_store.find_received(tx, file, upload_id=named.upload_id, sha256=named.sha256)
+        if upload_store.complete(tx, upload, now=call.now):
+            workspace = store.lock_workspace(tx, file.workspace_id)
+            size = upload.size or 0
+            store.require_room(tx, workspace, file, size=size, limits=limits)
+            content = FileContent(
+                file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
+            )
+            file = _add_version(tx, call, file, content)
+        return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
@@ -207,12 +193,7 @@ class _Uploads:
 
 
 def _find_upload(reader: ReadTransaction, upload_id: str) -> StoredUpload:
-    """Return the upload of a link.
-
-    Raises:
-        ForbiddenProblem: its file was deleted.
-        ConflictProblem: bytes were sent to the link before.
-    """
+    """Return the upload of a link, or raise that its file was deleted, or that bytes were sent to the link before."""
     upload = upload_store.find(reader, upload_id)
     if upload is None:
         raise ForbiddenProblem
@@ -228,22 +209,17 @@ def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -
 
 
 def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str, size: int) -> StoredFile:
-    """Return the file that an upload adds a version to, or insert it; check the quotas first.
-
-    Raises:
-        ForbiddenProblem: there is no such workspace.
-        ConflictProblem: the id is in use, or a quota is reached.
-    """
+    """Return the file that an upload adds a version to, or insert it; check the quotas first."""
     workspace = store.lock_workspace(tx, new.workspace_id)
     file = store.find_target(tx, new)
     store.require_room(tx, workspace, file, size=size, limits=call.settings.limits)
-    return file or store.insert_file(tx, workspace, new, file_id=file_id, actor=call.actor, now=call.now)
+    return file or store.insert_file(tx, call, workspace, new, file_id=file_id)
 
 
 def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> StoredFile:
     """Add a version, queue its conversion, and record and emit the change."""
     before = events.read_record(tx, file) if file.available else None
-    after, version = store.add_version(tx, file, content, actor=call.actor, now=call.now)
+    after, version = store.add_version(tx, call, file, content)
     conversion_store.queue_conversion(
         tx, version, file_name=content.file_name, content_type=content.content_type, now=call.now
     )
@@ -265,6 +241,7 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             FILES_WRITE,
             uploads.offer_link,
             anywhere=True,
+            secret_box=UnsignedLinks(signer),
             body_bytes=small,
         ).described(
             body=RequestBody(NewUpload, announced),

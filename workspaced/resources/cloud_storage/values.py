@@ -20,9 +20,7 @@ class FileWorkspace(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file with its current version and conversion.
-
-    The fields have the order of the columns in every SELECT of files.
+    """A row of a file with its current version and conversion.
 
     ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
     """
@@ -63,10 +61,7 @@ class StoredFile(NamedTuple):
 
 
 class StoredVersion(NamedTuple):
-    """A version.
-
-    The fields have the order of the columns in every SELECT of versions.
-    """
+    """A row of a version."""
 
     number: int
     id: str
@@ -80,10 +75,7 @@ class StoredVersion(NamedTuple):
 
 
 class StoredUpload(NamedTuple):
-    """An upload by link. ``key_id`` and ``secret``: the key that requested the link, and the digest of its secret.
-
-    The fields have the order of the columns in every SELECT of uploads.
-    """
+    """A row of an upload by link. ``key_id``, ``secret``: of the key that requested the link; of the secret, the digest."""
 
     number: int
     id: str
@@ -102,10 +94,7 @@ class StoredUpload(NamedTuple):
 
 
 class StoredOutput(NamedTuple):
-    """A file that a conversion made.
-
-    The fields have the order of the columns in every SELECT of outputs.
-    """
+    """A row of a file that a conversion made."""
 
     name: str
     content_type: str

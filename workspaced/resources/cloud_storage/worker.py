@@ -20,14 +20,14 @@ import structlog
 from workspaced.core.clock import Clock, SetBack
 from workspaced.core.problems import Problem
 from workspaced.resources.cloud_storage import conversion_store, job
+from workspaced.resources.cloud_storage.child import Result
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS, ConversionClaim
 from workspaced.resources.cloud_storage.converters.registry import converter_of
-from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
+from workspaced.resources.cloud_storage.converters.results import ErrorClass
 from workspaced.resources.cloud_storage.values import StoredOutput
 from workspaced.settings.workers import ConversionSettings
-from workspaced.storage.blobs.acquisition import acquired
-from workspaced.storage.blobs.port import Blobs
-from workspaced.storage.port import Store
+from workspaced.storage.blobs import Blobs, acquired
+from workspaced.storage.store import Store
 
 _BUSY_MS = 1_000
 _READ_BYTES = 262_144
@@ -58,9 +58,8 @@ class ConversionWorker:
             async with asyncio.TaskGroup() as converting:
                 while not self._stopping:
                     self._wake.clear()
-                    now = (
-                        self._clock.now()
-                    )  # the same instant for both queries, so that no conversion becomes due between them
+                    # The same instant for both queries, so that no conversion becomes due between them.
+                    now = self._clock.now()
                     while (claimed := await self._claim_due(now)) is not None:
                         self._in_progress[claimed.lease] = converting.create_task(self._run_conversion(claimed))
                     await self._clock.wait(self._wake, await self._next_wakeup(now))
@@ -78,7 +77,7 @@ class ConversionWorker:
             event.set()
 
     async def _claim_due(self, now: int) -> ConversionClaim | None:
-        """Claim a conversion that is due at ``now``, if another one may run."""
+        """Claim a conversion that is due at ``now``, if one more may run."""
         self._postponed = False
         if self._stopping or len(self._in_progress) >= self._settings.at_once:
             return None
@@ -140,7 +139,7 @@ class ConversionWorker:
                 log.info("conversion_stopped", reason="the lease or the file is gone")
         except Problem as problem:  # when the lease ends, the conversion is due again
             log.warning("conversion_not_settled", reason=problem.detail)
-        except Exception:  # a defect that one file meets must not stop the others
+        except Exception:  # a defect that one file meets must not stop other conversions
             log.exception("conversion_not_settled")
         finally:
             # Even if the service stops now: it closes the database only after this.
@@ -167,28 +166,28 @@ class ConversionWorker:
         try:
             return await self._attempt(claimed)
         except Problem as problem:
-            return await self._fail(claimed, ConversionFailure(error_class="internal", sentence=problem.detail))
+            return await self._fail(claimed, "internal", problem.detail)
         except Exception:  # noqa: BLE001  a defect is a failed attempt of this file, which is tried again
             structlog.get_logger().exception("conversion_broke", file=claimed.file_id)
             sentence = "Something failed in the service; its log has it."
-            return await self._fail(claimed, ConversionFailure(error_class="internal", sentence=sentence))
+            return await self._fail(claimed, "internal", sentence)
 
     async def _attempt(self, claimed: ConversionClaim) -> str | None:
         converter = converter_of(claimed.file_name, claimed.content_type)
         if converter is None:
             sentence = f"There is no converter for {claimed.content_type}."
-            return await self._fail(claimed, ConversionFailure(error_class="unsupported", sentence=sentence))
+            return await self._fail(claimed, "unsupported", sentence)
         ending = Path(claimed.file_name).suffix.lower()
         async with self._blobs.scratch() as folder:
             source = self._blobs.as_file(claimed.sha256)
             outcome = await job.run(
                 converter, source, ending if ending[1:] in converter.endings else "", folder, settings=self._settings
             )
-            if isinstance(outcome, ConversionFailure):
-                return await self._fail(claimed, outcome)
+            if outcome.error_class:
+                return await self._fail(claimed, outcome.error_class, outcome.sentence)
             return await self._keep(claimed, outcome, folder / "made")
 
-    async def _keep(self, claimed: ConversionClaim, converted: Converted, folder: Path) -> str | None:
+    async def _keep(self, claimed: ConversionClaim, converted: Result, folder: Path) -> str | None:
         async with AsyncExitStack() as stack:
             incoming = []
             for one in converted.outputs:
@@ -204,13 +203,11 @@ class ConversionWorker:
             )
             return "succeeded" if recorded else None
 
-    async def _fail(self, claimed: ConversionClaim, failed: ConversionFailure) -> str | None:
-        structlog.get_logger().info(
-            "conversion_failed", file=claimed.file_id, error_class=failed.error_class, error=failed.sentence
-        )
+    async def _fail(self, claimed: ConversionClaim, error_class: ErrorClass, sentence: str) -> str | None:
+        structlog.get_logger().info("conversion_failed", file=claimed.file_id, error_class=error_class, error=sentence)
         return await self._store.write(
             lambda tx: conversion_store.fail(
-                tx, claimed, failed.error_class, failed.sentence, settings=self._settings, now=self._clock.now()
+                tx, claimed, error_class, sentence, settings=self._settings, now=self._clock.now()
             )
         )
 

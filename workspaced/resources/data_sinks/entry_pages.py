@@ -107,11 +107,7 @@ class EntryPage:
 
 
 def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
-    """Return the page that the query asks for.
-
-    Raises:
-        Invalid: a value is out of its range.
-    """
+    """Return the page that the query asks for. Raises Invalid: a value is out of its range."""
     page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
     given = query.get("search", "")
     search = normalised(given)
@@ -257,7 +253,7 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 
 def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
-    """Return the cursor of the page that begins behind an entry."""
+    """Return the cursor of the page that begins after an entry."""
     entry = StoredEntry._make(row)
     if listing.order == "updated":
         return listing.page.cursor_behind(str(entry.updated_at), entry.key)
@@ -265,7 +261,7 @@ def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
 
 
 def _cursor_at(reader: ReadTransaction, listing: Listing, position: int | str) -> str:
-    """Return the cursor behind a number or a key. Numbers are encoded as in ids, which hides their order."""
+    """Return the cursor after a number or a key. Numbers are encoded as in ids, which hides their order."""
     if isinstance(position, int):
         position = id_digits(position, id_offset=read_id_offset(reader))
     return listing.page.cursor_behind(position)

@@ -4,136 +4,77 @@
 -- A search of values compares keys, too, if :keys is 1. NULLS FIRST and LAST are
 -- SQLite's own order; PostgreSQL knows by them which index is meant.
 
+-- name: columns
+number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+
 -- name: count
 -- For sinks of bounded size only.
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
 
 -- name: created_asc
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
-ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
-
--- name: created_desc
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after
-ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
+SELECT {columns}
+FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after
+ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
 
 -- name: key_asc
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink = :sink AND key > :after
-ORDER BY key LIMIT :take OFFSET :skip
-
--- name: key_desc
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink = :sink AND key < :after
-ORDER BY key DESC LIMIT :take OFFSET :skip
+SELECT {columns}
+FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after
+ORDER BY key{| DESC} LIMIT :take OFFSET :skip
 
 -- name: created_asc_search
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
+SELECT {columns}
+FROM (SELECT {columns}
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
 WHERE lower(key) LIKE :pattern ESCAPE '\'
-ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
-
--- name: created_desc_search
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
-WHERE lower(key) LIKE :pattern ESCAPE '\'
-ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
+ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
 
 -- name: key_asc_search
 SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by,
        e.updated_by
-FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
+FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
 CROSS JOIN data_sink_entry e
 WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
-ORDER BY walked.key LIMIT :take OFFSET :skip
+ORDER BY walked.key{| DESC} LIMIT :take OFFSET :skip
 
--- name: key_desc_search
-SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by,
-       e.updated_by
-FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
-CROSS JOIN data_sink_entry e
-WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
-ORDER BY walked.key DESC LIMIT :take OFFSET :skip
+-- name: value_matches
+lower(value) LIKE :pattern ESCAPE '\'
+    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
+    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
 
 -- name: created_asc_search_values
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\'
-    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
-    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
-ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
-
--- name: created_desc_search_values
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\'
-    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
-    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
-ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
+SELECT {columns}
+FROM (SELECT {columns}
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
+WHERE {value_matches}
+ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
 
 -- name: key_asc_search_values
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\'
-    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
-    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
-ORDER BY key LIMIT :take OFFSET :skip
-
--- name: key_desc_search_values
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM (SELECT number, id, key, value, data_type,
-             observed_at, version, created_at, updated_at, created_by, updated_by
-      FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\'
-    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
-    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
-ORDER BY key DESC LIMIT :take OFFSET :skip
+SELECT {columns}
+FROM (SELECT {columns}
+      FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
+WHERE {value_matches}
+ORDER BY key{| DESC} LIMIT :take OFFSET :skip
 
 -- name: created_asc_span
 -- Where a walk of :walk entries ends, the number of them, and the characters of their values.
-SELECT max(number), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
-
--- name: created_desc_span
-SELECT min(number), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
+SELECT {max|min}(number), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
 
 -- name: key_asc_span
-SELECT max(key), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
-
--- name: key_desc_span
-SELECT min(key), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
+SELECT {max|min}(key), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
 
 -- name: created_asc_end
 -- Where a walk of :walk + 1 entries ends; nothing where the entries end before.
-SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT 1 OFFSET :walk
-
--- name: created_desc_end
-SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT 1 OFFSET :walk
+SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT 1 OFFSET :walk
 
 -- name: key_asc_end
-SELECT key FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT 1 OFFSET :walk
-
--- name: key_desc_end
-SELECT key FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT 1 OFFSET :walk
+SELECT key FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
 
 -- name: updated_asc
 -- No index has this order, since each update would move a row of it: so it is for sinks of bounded size only. Only numbers
 -- are sorted, and the rows are looked up for the page alone.
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry
@@ -143,7 +84,7 @@ WHERE number IN (
 ORDER BY updated_at, key
 
 -- name: updated_desc
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from workspaced.http.operations import Call, Work
+from workspaced.http.operations import Call
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
 from workspaced.resources.data_sinks.events import record_entry
@@ -28,7 +28,7 @@ async def get_entry(call: Call) -> Response:
     return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
-def create_entry(call: Call, new: NewDataSinkEntry) -> Work:
+def create_entry(tx: Transaction, call: Call, new: NewDataSinkEntry) -> Response:
     """Create an entry (contract DS8).
 
     A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.
@@ -36,53 +36,38 @@ def create_entry(call: Call, new: NewDataSinkEntry) -> Work:
     409: `duplicate_key`: `existingId` has the key. `id_in_use`: the id is in use. `quota_exceeded`: the workspace or
         sink holds as many as it may.
     """
-
-    def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        limits = call.settings.limits
-        entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
-        record_entry(tx, call, sink, before=None, after=entry)
-        location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
-        headers = (("Location", location), etag(entry.version))
-        return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
-
-    return Work(act=act)
+    sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+    entry = entry_store.create_entry(tx, call, sink, new)
+    record_entry(tx, call, sink, before=None, after=entry)
+    location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
+    headers = (("Location", location), etag(entry.version))
+    return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
 
 
-def update_entry(call: Call, changes: DataSinkEntryChanges) -> Work:
+def update_entry(tx: Transaction, call: Call, changes: DataSinkEntryChanges) -> Response:
     """Change an entry (contract DS9).
 
     Only the given members change; a null value clears it. The key can't change.
     200: The entry.
     """
-
-    def act(tx: Transaction) -> Response:
-        sink, before = _get_by_path(tx, call)
-        call.require_match(before.version)
-        entry = entry_store.update_entry(tx, sink, before, changes.given(), actor=call.actor, now=call.now)
-        record_entry(tx, call, sink, before=before, after=entry)
-        return json_response(
-            entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry)
-        )
-
-    return Work(act=act)
+    sink, before = _get_by_path(tx, call)
+    call.require_match(before.version)
+    entry = entry_store.update_entry(tx, call, sink, before, changes.given())
+    record_entry(tx, call, sink, before=before, after=entry)
+    return json_response(entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry))
 
 
-def delete_entry(call: Call) -> Work:
+def delete_entry(tx: Transaction, call: Call) -> Response:
     """Delete an entry (contract DS10).
 
     One entry.
     200: It is deleted.
     """
-
-    def act(tx: Transaction) -> Response:
-        sink, entry = _get_by_path(tx, call)
-        call.require_match(entry.version)
-        entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
-        record_entry(tx, call, sink, before=entry, after=None)
-        return msgspec.structs.replace(NO_CONTENT, written=written(entry, None))
-
-    return Work(act=act)
+    sink, entry = _get_by_path(tx, call)
+    call.require_match(entry.version)
+    entry_store.delete_entry(tx, call, sink, entry)
+    record_entry(tx, call, sink, before=entry, after=None)
+    return msgspec.structs.replace(NO_CONTENT, written=written(entry, None))
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:

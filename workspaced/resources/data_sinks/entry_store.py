@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
+from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.rules import NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
 from workspaced.resources.data_sinks.values import (
@@ -48,10 +49,7 @@ def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> Stored
 
 def read_id_offset(reader: ReadTransaction) -> int:
     """Return the offset that this database uses in the digits of entry ids."""
-    row = reader.one(_SQL["read_id_offset"])
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
-    return int(row[0])
+    return int(reader.existing(_SQL["read_id_offset"])[0])
 
 
 def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
@@ -76,52 +74,33 @@ def entry_chunks(reader: ReadTransaction, sink: StoredSink) -> Iterator[list[Row
 
 def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
     """Take numbers for ``count`` entries. Return the number before the first, and the id offset."""
-    row = tx.one(_SQL["take_numbers"], {"count": count})
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
+    row = tx.existing(_SQL["take_numbers"], {"count": count})
     return row[0] - count, row[1]
 
 
-def touch_sink(tx: Transaction, sink: StoredSink, *, added: int, actor: str, now: int) -> None:
+def touch_sink(tx: Transaction, call: Call, sink: StoredSink, *, added: int) -> None:
     """Update the sink after a write to its entries; ``added`` is the change of their number."""
-    tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, "actor": actor, "now": now})
+    tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, **call.authorship})
     tx.notify(SINKS)
 
 
 def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
-    """Check the quota of entries.
-
-    Raises:
-        ConflictProblem: the sink would have more entries than allowed.
-    """
+    """Check the quota of entries. Raises ConflictProblem: the sink would have more entries than allowed."""
     if added > 0 and limits.entries_per_sink and sink.entry_count + added > limits.entries_per_sink:
         raise ConflictProblem("quota_exceeded", f"A data sink may have {limits.entries_per_sink} entries.")
 
 
-def create_entry(
-    tx: Transaction, sink: StoredSink, new: NewDataSinkEntry, *, actor: str, now: int, limits: Limits
-) -> StoredEntry:
-    """Insert an entry, and return it.
-
-    Raises:
-        ConflictProblem: the key or the id is in use, or the quota is reached.
-    """
+def create_entry(tx: Transaction, call: Call, sink: StoredSink, new: NewDataSinkEntry) -> StoredEntry:
+    """Insert an entry, and return it. Raises ConflictProblem: the key or the id is in use, or the quota is reached."""
     if existing := find_entry(tx, sink, new.key):
         raise ConflictProblem(
             "duplicate_key", "This data sink has an entry with this key already.", existingId=existing.id
         )
-    return upsert_entry(tx, sink, new.as_change(), None, actor=actor, now=now, limits=limits)
+    return upsert_entry(tx, call, sink, new.as_change(), None)
 
 
 def upsert_entry(
-    tx: Transaction,
-    sink: StoredSink,
-    change: Change,
-    existing: StoredEntry | None,
-    *,
-    actor: str,
-    now: int,
-    limits: Limits,
+    tx: Transaction, call: Call, sink: StoredSink, change: Change, existing: StoredEntry | None
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 
@@ -130,7 +109,7 @@ def upsert_entry(
     """
     key, value, data_type, entry_id, observed_at, _ = change
     if existing is None:
-        require_room(sink, 1, limits)
+        require_room(sink, 1, call.settings.limits)
         if entry_id and is_id_in_use(tx, entry_id):
             raise ConflictProblem("id_in_use", "This id is in use.")
         before, id_offset = take_numbers(tx, 1)
@@ -150,12 +129,11 @@ def upsert_entry(
             "observed_at": observed_at,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
-            "now": now,
-            "actor": actor,
+            **call.authorship,
         },
     )
     if row is not None:
-        touch_sink(tx, sink, added=0 if existing else 1, actor=actor, now=now)
+        touch_sink(tx, call, sink, added=0 if existing else 1)
         return StoredEntry._make(row)
     if existing is None:
         raise LookupError(f"entry '{key}' was neither inserted nor updated")
@@ -163,18 +141,18 @@ def upsert_entry(
 
 
 def update_entry(
-    tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None], *, actor: str, now: int
+    tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None]
 ) -> StoredEntry:
     """Write the given members; without any, nothing changes (contract S11)."""
     if not changes:
         return entry
     current = {"value": entry.value, "data_type": entry.data_type}
-    tx.run(_SQL["update_entry"], {**current, **changes, "number": entry.number, "now": now, "actor": actor})
-    touch_sink(tx, sink, added=0, actor=actor, now=now)
+    tx.run(_SQL["update_entry"], {**current, **changes, "number": entry.number, **call.authorship})
+    touch_sink(tx, call, sink, added=0)
     return get_entry(tx, sink, entry.key)
 
 
-def delete_entry(tx: Transaction, sink: StoredSink, entry: StoredEntry, *, actor: str, now: int) -> None:
+def delete_entry(tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry) -> None:
     """Delete an entry."""
     tx.run(_SQL["delete_entry"], {"number": entry.number})
-    touch_sink(tx, sink, added=-1, actor=actor, now=now)
+    touch_sink(tx, call, sink, added=-1)

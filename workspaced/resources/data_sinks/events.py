@@ -8,18 +8,16 @@ from contextlib import contextmanager
 import msgspec
 
 from workspaced.events.outbox import emit, has_subscribers, is_subscribed
-from workspaced.events.payload import DomainEvent
-from workspaced.events.resource import entry_resource
+from workspaced.events.payload import DomainEvent, entry_resource
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
-from workspaced.security.audit_log import AuditAction
+from workspaced.resources.recorded_change import changed_members, record_change
 from workspaced.storage.port import Transaction
 
 _ENTRY = "data_sink.entry"
-_SINK_MEMBERS = ("label", "description", "tags", "icon")
 
 
 def record_sink(
@@ -32,21 +30,18 @@ def record_sink(
     sink = after or before
     if sink is None or (before and after and before.version == after.version):
         return
+    record = sink_record(sink, call.settings)
     kind = f"data_sink.{_verb(before, after)}"
-    previous: dict[str, object] = {}
-    counts = {"entries": sink.entry_count}
     if before and after:
-        old = sink_record(before, call.settings)
-        changed = [name for name in _SINK_MEMBERS if getattr(before, name) != getattr(after, name)]
-        previous = {name: getattr(old, name) for name in changed}
-        counts = {}
-    action = AuditAction(
-        action=kind, resource_id=sink.id, workspace_id=sink.workspace_id, changed=tuple(previous), counts=counts
-    )
-    call.note(tx, action)
-    if previous or not (before and after):
-        record = msgspec.Raw(body) if body else sink_record(sink, call.settings)
-        emit(tx, call, sink.workspace_id, DomainEvent(type=kind, id=sink.id, record=record, previous=previous))
+        previous = changed_members(sink_record(before, call.settings), record)
+        if previous:
+            event = DomainEvent(type=kind, id=sink.id, record=record, previous=previous)
+            record_change(tx, call, sink.workspace_id, event)
+        else:
+            call.note(tx, kind, sink.id, workspace_id=sink.workspace_id)
+    else:
+        event = DomainEvent(type=kind, id=sink.id, record=msgspec.Raw(body) if body else record)
+        record_change(tx, call, sink.workspace_id, event, counts={"entries": sink.entry_count})
 
 
 def record_entry(
@@ -59,40 +54,25 @@ def record_entry(
 def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryState]) -> None:
     """Record and emit changes of entries of a sink, at least one; an ignored one causes neither (contract M5, M6).
 
-    A write of equal values has an audit row, but no
-    event and no row in the history.
+    A write of equal values has an audit row, but no event and no row in the history.
     """
     emits = has_subscribers(tx)
     for call, before, after in states:
-        _record_entry(tx, call, sink, before, after, emits=emits)
+        entry = after or before
+        if entry is None or (before and after and before.version == after.version):
+            continue
+        changed = tuple(_previous(before, after)) if before and after else ()
+        action = f"{_ENTRY}.{_verb(before, after)}"
+        call.note(tx, action, entry.id, workspace_id=call.workspace_id, changed=changed)
+        if emits:
+            emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
-
-
-def _record_entry(
-    tx: Transaction, call: Call, sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None, *, emits: bool
-) -> None:
-    entry = after or before
-    if entry is None or (before and after and before.version == after.version):
-        return
-    changed = _previous(before, after) if before and after else {}
-    action = AuditAction(
-        action=f"{_ENTRY}.{_verb(before, after)}",
-        resource_id=entry.id,
-        workspace_id=call.workspace_id,
-        changed=tuple(changed),
-    )
-    call.note(tx, action)
-    if emits:
-        emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
 
 
 def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
-        action = AuditAction(
-            action="data_sink.mass_updated", resource_id=sink.id, workspace_id=sink.workspace_id, counts=tally.written
-        )
-        call.note(tx, action)
+        call.note(tx, "data_sink.mass_updated", sink.id, workspace_id=sink.workspace_id, counts=tally.written)
 
 
 @contextmanager
@@ -123,10 +103,8 @@ def _verb(before: object, after: object) -> str:
 
 def _previous(before: StoredEntry, after: StoredEntry) -> dict[str, object]:
     """Return the old values of the members that changed."""
-    names = {"value": "value", "data_type": "dataType"}
-    return {
-        member: getattr(before, name) for name, member in names.items() if getattr(before, name) != getattr(after, name)
-    }
+    previous: dict[str, object] = {} if before.value == after.value else {"value": before.value}
+    return previous if before.data_type == after.data_type else {**previous, "dataType": before.data_type}
 
 
 def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None) -> list[DomainEvent]:

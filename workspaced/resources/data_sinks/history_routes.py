@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from workspaced.core.json_schema import TIMESTAMP
@@ -10,33 +9,32 @@ from workspaced.core.problems import Invalid, NotFoundProblem
 from workspaced.core.timestamps import stamp
 from workspaced.http.description import Parameter, RequestBody, Success, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, Page, read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, history_store, store
 from workspaced.resources.data_sinks.history_records import (
     DataSinkComparisonRecord,
+    DataSinkHistoryChanges,
     DataSinkHistoryRecord,
     EntryChangeRecord,
     change_records,
     difference_record,
     history_record,
+    read_moments,
     state_record,
 )
-from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, read_moments
-from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference, origin_of
+from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.operation_rows import get, patch
-from workspaced.resources.read_responses import versioned_response
-from workspaced.security.audit_log import AuditAction
+from workspaced.resources.read_responses import cursor_numbers, versioned_response
 from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
 TAKE: Final = 100
 _ONE: Final = "/v1/workspace/{workspace}/data-sink-history/{sink}"
-_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 async def get_history(call: Call) -> Response:
@@ -49,36 +47,22 @@ async def get_history(call: Call) -> Response:
     return versioned_response(call, history_record(sink, call.settings.history), sink.version)
 
 
-def update_history(call: Call, wanted: DataSinkHistoryChanges) -> Work:
+def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) -> Response:
     """Change what is kept.
 
     Only the given members change; null: as the service does. With 0 changes the history ends, and is dropped.
     200: The settings.
     """
     changes = wanted.given()
-
-    def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.version)
-        if changes:
-            history_store.configure(
-                tx,
-                sink,
-                changes=changes.get("changes", sink.history_changes),
-                days=changes.get("days", sink.history_days),
-                origin=origin_of(call),
-            )
-            changed = tuple(f"history.{name}" for name in changes)
-            call.note(
-                tx,
-                AuditAction(
-                    action="data_sink.updated", resource_id=sink.id, workspace_id=sink.workspace_id, changed=changed
-                ),
-            )
-            sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
-        return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
-
-    return Work(act=act)
+    sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+    call.require_match(sink.version)
+    if changes:
+        kept = {"changes": sink.history_changes, "days": sink.history_days, **changes}
+        history_store.configure(tx, call, sink, **kept)
+        changed = tuple(f"history.{name}" for name in changes)
+        call.note(tx, "data_sink.updated", sink.id, workspace_id=sink.workspace_id, changed=changed)
+        sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+    return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 
 
 async def list_changes(call: Call) -> Response:
@@ -93,7 +77,7 @@ async def list_changes(call: Call) -> Response:
 
     def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
-        # The row behind which the page begins has the value after the first change of the page.
+        # The row after which the page begins has the value after the first change of the page.
         rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
         entry = entry_store.find_entry(reader, sink, key)
         if newest is None:
@@ -182,28 +166,10 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
-    """Return the page that the query asks for, its length, and the change behind which it begins.
-
-    Raises:
-        Invalid: a value is out of range, or the query skips records.
-    """
+    """Return the page that the query asks for, its length, and the change after which it begins; raise Invalid for a skip."""
     query = {"take": str(TAKE), **call.query}
     page = read_page(query, longest=call.settings.limits.page_length, sortable=frozenset())
     if page.skip:
         raise Invalid("bad_skip", "This list has no skip. Follow the Link rel=next instead.")
     cursor = Cursor.decoded(query["cursor"]) if query.get("cursor") else None
-    return page, page.take or TAKE, _position(cursor) if cursor else None
-
-
-def _position(cursor: Cursor) -> ChangePosition:
-    """Return the position of the change behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
-    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
-        raise Cursor.refused()
-    at, number = map(int, cursor.position)
-    if max(at, number) >= 2**63:
-        raise Cursor.refused()
-    return ChangePosition(at=at, number=number)
+    return page, page.take or TAKE, ChangePosition(*cursor_numbers(cursor, 2)) if cursor else None

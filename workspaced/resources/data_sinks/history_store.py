@@ -17,10 +17,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.values import CHANGES, StoredEntry, StoredSink
-from workspaced.settings.history import HistorySettings
+from workspaced.settings.model import HistorySettings
 from workspaced.storage.bounded_walk import Walked, walk
-from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.incremental_job import repeat
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.data_sinks", "history.sql")
 _AT_ONCE = 1_000
@@ -28,23 +30,6 @@ UNKNOWN_KEYS: Final = 100
 """The most keys with an unknown past that a comparison names."""
 _END: Final = 2**62
 _DAY_MS: Final = 86_400_000
-
-
-class ChangeOrigin(NamedTuple):
-    """The request that changes entries: its caller, its operation and its instant in milliseconds since 1970."""
-
-    actor: str
-    key_id: str
-    client_id: str
-    request_id: str
-    operation: str
-    now: int
-    default: HistorySettings
-
-    @property
-    def columns(self) -> tuple[str, str, str, str, str]:
-        """The values of the last columns of a change."""
-        return self[:5]
 
 
 class StoredChange(NamedTuple):
@@ -98,29 +83,16 @@ EntryState: TypeAlias = tuple[Call, StoredEntry | None, StoredEntry | None]
 """The request of a change, and the entry before and after it."""
 
 
-def origin_of(call: Call) -> ChangeOrigin:
-    """Return the origin of the changes of a request."""
-    return ChangeOrigin(
-        actor=call.actor,
-        key_id=call.principal.key_id if call.principal else "",
-        client_id=call.client_id or "",
-        request_id=call.request_id,
-        operation=call.operation,
-        now=call.now,
-        default=call.settings.history,
-    )
-
-
 def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
     """Return what a sink keeps; 0 changes: no history."""
     return _policy(sink.history_changes, sink.history_days, default)
 
 
-def open_history(tx: Transaction, sink: StoredSink, default: HistorySettings, *, now: int) -> bool:
+def open_history(tx: Transaction, call: Call, sink: StoredSink) -> bool:
     """Prepare to record changes of a sink. Return whether it has a history; begin or end it if the settings say so."""
-    kept = policy_of(sink, default).changes > 0
+    kept = policy_of(sink, call.settings.history).changes > 0
     if kept and sink.history_from is None:
-        tx.run(_SQL["start"], {"sink": sink.number, "now": now})
+        tx.run(_SQL["start"], {"sink": sink.number, "now": call.now})
     elif not kept and sink.history_from is not None:
         tx.run(_SQL["stop"], {"sink": sink.number})
     if kept:
@@ -133,48 +105,41 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
 
     Not deferred, because the rows of a key must be in the order of its changes.
     """
-    first = states[0][0]
-    if not open_history(tx, sink, first.settings.history, now=first.now):
+    if not open_history(tx, states[0][0], sink):
         return
     rows: list[Row] = []
     for call, before, after in states:
         entry = after or before
         if entry is None or (before and after and before[3:5] == after[3:5]):
             continue
-        origin = origin_of(call)
-        at = max(origin.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
+        at = max(call.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
         old = (before.value, before.data_type) if before else (None, None)
-        rows.append((sink.number, entry.key, at, *old, *origin.columns))
+        rows.append((sink.number, entry.key, at, *old, *_origin(call).values()))
     if rows:
         tx.load(_SQL["insert"], rows)
 
 
-def record_staged(tx: Transaction, sink: StoredSink, origin: ChangeOrigin) -> None:
+def record_staged(tx: Transaction, call: Call, sink: StoredSink) -> None:
     """Record the effects of the staged items of a mass update, before they are written."""
-    tx.run(
-        _SQL["insert_staged"],
-        {
-            "sink": sink.number,
-            "now": origin.now,
-            "actor": origin.actor,
-            "key_id": origin.key_id,
-            "client_id": origin.client_id,
-            "request_id": origin.request_id,
-            "operation": origin.operation,
-        },
-    )
+    tx.run(_SQL["insert_staged"], {"sink": sink.number, "now": call.now, **_origin(call)})
 
 
-def configure(
-    tx: Transaction, sink: StoredSink, *, changes: int | None, days: int | None, origin: ChangeOrigin
-) -> None:
+def _origin(call: Call) -> dict[str, str]:
+    """Return the last columns of a change, in their order: the request that makes it."""
+    return {
+        "actor": call.actor,
+        "key_id": call.key_id,
+        "client_id": call.client_id or "",
+        "request_id": call.request_id,
+        "operation": call.operation,
+    }
+
+
+def configure(tx: Transaction, call: Call, sink: StoredSink, *, changes: int | None, days: int | None) -> None:
     """Set what a sink keeps; None: as the service does. The history begins or ends now."""
-    tx.run(
-        _SQL["configure"],
-        {"sink": sink.number, "changes": changes, "days": days, "now": origin.now, "actor": origin.actor},
-    )
-    configured = sink._replace(history_changes=changes, history_days=days)
-    open_history(tx, configured, origin.default, now=origin.now)
+    values = {"sink": sink.number, "changes": changes, "days": days, "now": call.now, "actor": call.actor}
+    tx.run(_SQL["configure"], values)
+    open_history(tx, call, sink._replace(history_changes=changes, history_days=days))
 
 
 def changes_of(
@@ -221,7 +186,7 @@ def differences(
 
 
 def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) -> list[str]:
-    """Return the first keys of which all changes between the instants were dropped."""
+    """Return the first keys with changes between the instants that were all dropped."""
     values = {
         "sink": sink.number,
         "after": sink.history_after,
@@ -270,8 +235,7 @@ async def drop_old(store: Store, *, default: HistorySettings, now: int) -> int:
     while sink := await store.read(partial(_next_sink, behind=behind)):
         behind = sink[0]
         step = partial(_drop_old, sink=behind, default=default, now=now)
-        while count := await store.write(step, weight=_AT_ONCE):
-            dropped += count
+        dropped += await repeat(store, step, rows=_AT_ONCE)
     return dropped
 
 
@@ -311,7 +275,5 @@ def _last_change_at(reader: ReadTransaction, sink: StoredSink, key: str) -> int:
 
 
 def _last_change(reader: ReadTransaction) -> tuple[int, int]:
-    row = reader.one(_SQL["last_change"])
-    if row is None:
-        raise LookupError("the database has lost its row of entry numbers")
-    return row[0], row[1]
+    last, pruned_to = reader.existing(_SQL["last_change"])
+    return last, pruned_to

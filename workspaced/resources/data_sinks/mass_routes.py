@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 from ingestd.wire import names
 from workspaced.core.problems import FieldError, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Headers, Response, json_response
 from workspaced.resources.data_sinks import mass_store, store
-from workspaced.resources.data_sinks.dry_run import effects_of
+from workspaced.resources.data_sinks.change_effects import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
-from workspaced.resources.data_sinks.history_store import origin_of
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
@@ -61,11 +62,7 @@ def update_mass_by_key(call: Call) -> Work:
 
 
 def _require_permissions(call: Call, body: Single | Bulk, *, dry_run: bool) -> None:
-    """Check the permissions that the items need beyond that of the path (contract M8).
-
-    Raises:
-        ForbiddenProblem: an item deletes or a dry run reads, and the key may not.
-    """
+    """Raise ForbiddenProblem without the permissions that the items need beyond that of the path (contract M8)."""
     if isinstance(body, Bulk) and any(change is not None and change.remove for change in body.changes):
         call.require(DATA_SINKS_WRITE, to="delete entries")
     if dry_run:
@@ -76,7 +73,6 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
     change = single.change
     if change.remove:
         raise Invalid.at("/delete", "delete_needs_bulk", "Only an item of the bulk form can delete.")
-
     return Work(act=SingleUpsert(call, change, may_create), ignored=single.ignored)
 
 
@@ -106,7 +102,7 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
 
 def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Return the work that writes the valid items, and reports the errors of the others."""
+    """Return the work that writes the valid items, and reports the errors of all other items."""
     minimal = call.prefers_minimal()
 
     def act(tx: Transaction) -> Response:
@@ -120,18 +116,16 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
             counts = {**_counts(tally), "failed": len(failures), "results": failures}
             return json_response(counts, headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
-        results: list[dict[str, object]] = [
+        results: list[dict[str, Any]] = [
             {"index": index, "status": 200, "entry": _record_of(by_key, change, sink)} for index, change in accepted
         ]
-        results = sorted(results + failures, key=lambda result: int(str(result["index"])))
-        summary = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
-        return json_response(summary, headers=headers, written=tally.written)
+        return json_response(_summary(results, failures), headers=headers, written=tally.written)
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
 
 
 def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Return the work that reports the present entry and the effect of each valid item, and the errors of the others.
+    """Return the work that reports the present entry and the effect of each valid item, and the errors of all other items.
 
     It changes nothing.
     """
@@ -143,21 +137,24 @@ def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         present = mass_store.entries_of(tx, sink, changes) if changes else {}
         effects = list(effects_of(changes, present))
         require_room(sink, effects.count("created") - effects.count("deleted"), call.settings.limits)
-        results: list[dict[str, object]] = [
+        results: list[dict[str, Any]] = [
             {"index": index, "status": 200, "effect": effect, "entry": _record_of(present, change, sink)}
             for (index, change), effect in zip(accepted, effects, strict=True)
         ]
-        results += [{"index": index, **errors[index]} for index in errors]
-        results.sort(key=lambda result: int(str(result["index"])))
-        return json_response({"results": results, "succeeded": len(accepted), "failed": len(errors)})
+        return json_response(_summary(results, [{"index": index, **errors[index]} for index in errors]))
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
+
+
+def _summary(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> dict[str, object]:
+    results = sorted(succeeded + failed, key=itemgetter("index"))
+    return {"results": results, "succeeded": len(succeeded), "failed": len(failed)}
 
 
 def _checked(
     tx: Transaction, sink: StoredSink, bulk: Bulk, *, may_create: bool
 ) -> tuple[list[tuple[int, Change]], dict[int, dict[str, object]]]:
-    """Return the valid items and the errors of the others, by their indexes."""
+    """Return the valid items, and the errors of all other items, by their indexes."""
     errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
     sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
     for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):
@@ -169,7 +166,7 @@ def _apply(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: C
     if not changes:
         return Tally()
     with emit_entry_changes(tx, call, sink, changes):
-        tally = mass_store.apply_changes(tx, sink, changes, origin=origin_of(call), limits=call.settings.limits)
+        tally = mass_store.apply_changes(tx, call, sink, changes)
     record_bulk(tx, call, sink, tally)
     return tally
 

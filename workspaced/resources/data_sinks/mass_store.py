@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
-from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.http.operations import Call
+from workspaced.resources.data_sinks.change_effects import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
-from workspaced.resources.data_sinks.history_store import ChangeOrigin, open_history, record_staged
+from workspaced.resources.data_sinks.history_store import open_history, record_staged
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
-from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 
@@ -48,16 +48,14 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
     return [in_key_order(part) for part in by_round]
 
 
-def apply_changes(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, origin: ChangeOrigin, limits: Limits
-) -> Tally:
+def apply_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Tally:
     """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
 
     Raises:
         ConflictProblem: the quota is reached; the caller must roll back the transaction.
     """
     least, total = _without_repetitions(tx, sink, changes)
-    has_history = open_history(tx, sink, origin.default, now=origin.now)
+    has_history = open_history(tx, call, sink)
     for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
         effects = Tally(accepted=len(part))
@@ -69,16 +67,16 @@ def apply_changes(
                 tx.run(_SQL["keep_data_types"], {"sink": sink.number})
         created = upserts - existing
         added = created - effects.deleted
-        require_room(sink, total.created - total.deleted + added, limits)
+        require_room(sink, total.created - total.deleted + added, call.settings.limits)
         if has_history:
-            record_staged(tx, sink, origin)
+            record_staged(tx, call, sink)
         if upserts:
-            _upsert(tx, sink, len(part), actor=origin.actor, now=origin.now)
+            _upsert(tx, call, sink, len(part))
         if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
         total += effects + Tally(created=created)
     if total.touched:
-        touch_sink(tx, sink, added=total.created - total.deleted, actor=origin.actor, now=origin.now)
+        touch_sink(tx, call, sink, added=total.created - total.deleted)
     return total
 
 
@@ -90,7 +88,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 
 
 def upsert_each(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
     """Write entries with different keys and no given ids. Return each before and after, in their order.
 
@@ -100,11 +98,11 @@ def upsert_each(
     before = _staged_entries(tx, sink) if sink.entry_count else {}
     if any(change.data_type is None for change in changes):
         tx.run(_SQL["keep_data_types"], {"sink": sink.number})
-    _upsert(tx, sink, len(changes), actor=actor, now=now)
+    _upsert(tx, call, sink, len(changes))
     after = _staged_entries(tx, sink)
     states = [(before.get(change.key), after[change.key]) for change in changes]
     if any(former is None or former.version != entry.version for former, entry in states):
-        touch_sink(tx, sink, added=len(after) - len(before), actor=actor, now=now)
+        touch_sink(tx, call, sink, added=len(after) - len(before))
     return states
 
 
@@ -151,7 +149,7 @@ def faults_of(
 def _without_repetitions(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change]
 ) -> tuple[Sequence[Change], Tally]:
-    """Return the fewest changes of each key with the same result, and the counts of the others."""
+    """Return the fewest changes of each key with the same result, and the counts of what is left out."""
     if _all_different(changes):
         return changes, Tally()
     by_key: dict[str, list[Change]] = {}
@@ -199,7 +197,7 @@ def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, i
     return tally, updates + stale_upserts
 
 
-def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: int) -> None:
+def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int) -> None:
     before, id_offset = take_numbers(tx, count)
     tx.run(
         _SQL["upsert_stage"],
@@ -209,7 +207,6 @@ def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: i
             "default_data_type": DEFAULT_DATA_TYPE,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
-            "now": now,
-            "actor": actor,
+            **call.authorship,
         },
     )

@@ -1,23 +1,22 @@
 -- Data sinks and entries. The columns of every SELECT are in the order of values.StoredSink and values.StoredEntry.
 
--- name: find_sink_by_id
-SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
+-- name: sink_columns
+s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
        s.created_at, s.updated_at, s.created_by, s.updated_by,
        s.history_changes, s.history_days, s.history_from, s.history_after
+
+-- name: find_sink_by_id
+SELECT {sink_columns}
 FROM data_sink s JOIN workspace w ON w.number = s.workspace
 WHERE s.id = :id AND s.removed_to IS NULL AND w.id = :workspace_id AND w.deleted_at IS NULL
 
 -- name: find_sink_by_serial
-SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
-       s.created_at, s.updated_at, s.created_by, s.updated_by,
-       s.history_changes, s.history_days, s.history_from, s.history_after
+SELECT {sink_columns}
 FROM workspace w JOIN data_sink s ON s.workspace = w.number AND s.serial = :serial
 WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL
 
 -- name: list_sinks
-SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
-       s.created_at, s.updated_at, s.created_by, s.updated_by,
-       s.history_changes, s.history_days, s.history_from, s.history_after
+SELECT {sink_columns}
 FROM workspace w JOIN data_sink s ON s.workspace = w.number
 WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORDER BY s.serial
 

@@ -86,7 +86,9 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         get("data_sinks.get_entry", _ENTRY, READ, entry_routes.get_entry).described(
             success=Success(DataSinkEntryRecord), etag=True
         ),
-        post("data_sinks.create", _ALL, WRITE, sink_routes.create_sink, client_id=True, body_bytes=large).described(
+        post(
+            "data_sinks.create", _ALL, WRITE, prepare=sink_routes.create_sink, client_id=True, body_bytes=large
+        ).described(
             body=RequestBody(
                 NewDataSink, {"label": "Mass budget", "description": "From the CAD export", "entries": [_TANK]}
             ),
@@ -115,7 +117,12 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             etag=True
         ),
         post(
-            "data_sinks.mass", f"{_ONE}/mass", PUSH, mass_routes.update_mass, document_form=True, body_bytes=large
+            "data_sinks.mass",
+            f"{_ONE}/mass",
+            PUSH,
+            prepare=mass_routes.update_mass,
+            document_form=True,
+            body_bytes=large,
         ).described(
             body=RequestBody(ref("Mass"), {"key": "tank.mass", "value": "15 kg"}),
             success=Success(ref("MassResponse"), ("SingleETag", "Stale", "Applied")),
@@ -123,7 +130,12 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             headers=("PreferMinimal",),
         ),
         post(
-            "data_sinks.mass_by_key", _ENTRY, PUSH, mass_routes.update_mass_by_key, document_form=True, body_bytes=large
+            "data_sinks.mass_by_key",
+            _ENTRY,
+            PUSH,
+            prepare=mass_routes.update_mass_by_key,
+            document_form=True,
+            body_bytes=large,
         ).described(
             body=RequestBody(ref("KeyedValue"), {"value": "15 kg"}),
             success=Success(DataSinkEntryRecord, ("SingleETag", "Stale")),

@@ -22,6 +22,7 @@ from workspaced.core.members import (
     Text,
     body_schema,
     rejected,
+    string_of,
 )
 from workspaced.core.problems import Invalid
 from workspaced.core.text import byte_length, has_controls, normalised
@@ -62,9 +63,7 @@ class Key(Member):
         return "required", "must be a string"
 
     def _check(self, value: Any, info: Info) -> Any:
-        if not isinstance(value, str):
-            raise rejected("wrong_type", "must be a string")
-        key = normalised(value)
+        key = normalised(string_of(value))
         if fault := key_fault(key, info.context.limits):
             raise rejected("bad_key", fault)
         return key
@@ -79,9 +78,7 @@ class Value(Member):
     """The value of an entry, stored byte for byte as it was sent."""
 
     def _check(self, value: Any, info: Info) -> Any:
-        if not isinstance(value, str):
-            raise rejected("wrong_type", "must be a string")
-        if byte_length(value) > info.context.limits.value_bytes:
+        if byte_length(string_of(value)) > info.context.limits.value_bytes:
             raise rejected("too_long", f"may have {info.context.limits.value_bytes} bytes at the most")
         return value
 
@@ -94,9 +91,7 @@ class DataType(Member):
     """The data type of an entry."""
 
     def _check(self, value: Any, info: Info) -> Any:
-        if not isinstance(value, str):
-            raise rejected("wrong_type", "must be a string")
-        if is_data_type(value, info.context.limits):
+        if is_data_type(string_of(value), info.context.limits):
             return value
         must = f"must be a letter and up to {info.context.limits.data_type_length - 1} of A-Z a-z 0-9 _ . -"
         raise rejected("bad_data_type", must)

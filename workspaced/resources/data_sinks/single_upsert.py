@@ -45,14 +45,12 @@ class SingleUpsert(BatchableWork[Response]):
         existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
             raise NotFoundProblem("entry_not_found", "There is no such entry, and create is false.")
-        entry = entry_store.upsert_entry(
-            tx, sink, self.change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
-        )
+        entry = entry_store.upsert_entry(tx, call, sink, self.change, existing)
         record_entry(tx, call, sink, before=existing, after=entry)
         return _response(sink, existing, entry)
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """Write the first change of each key that can't fail; None for the others, which are written alone.
+        """Write the first change of each key that can't fail; None for all other changes, which are written alone.
 
         Raises:
             NotFoundProblem: there is no such sink.
@@ -69,8 +67,8 @@ class SingleUpsert(BatchableWork[Response]):
         if most and sink.entry_count + len(first) > most:
             return nothing
         changes = [pieces[index].change for index in first.values()]
-        now = max(pieces[index].call.now for index in first.values())
-        states = mass_store.upsert_each(tx, sink, changes, actor=self.call.actor, now=now)
+        newest = max((pieces[index].call for index in first.values()), key=lambda call: call.now)
+        states = mass_store.upsert_each(tx, newest, sink, changes)
         responses: list[Response | None] = [*nothing]
         for (before, after), index in zip(states, first.values(), strict=True):
             responses[index] = _response(sink, before, after)

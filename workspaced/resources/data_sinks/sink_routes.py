@@ -15,7 +15,6 @@ from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, s
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
 from workspaced.resources.data_sinks.events import record_sink
-from workspaced.resources.data_sinks.history_store import origin_of
 from workspaced.resources.data_sinks.records import (
     DataSinkOnlyRecord,
     joined_entries,
@@ -117,14 +116,7 @@ def create_sink(call: Call, new: NewDataSink) -> Work:
     sink_id = new.id or str(uuid.uuid4())
 
     def act(tx: Transaction) -> Response:
-        sink = store.create_sink(
-            tx,
-            new,
-            workspace_id=call.workspace_id,
-            sink_id=sink_id,
-            origin=origin_of(call),
-            limits=call.settings.limits,
-        )
+        sink = store.create_sink(tx, call, new, sink_id=sink_id)
         changes = [entry.as_change() for entry in new.entries]
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
@@ -136,39 +128,31 @@ def create_sink(call: Call, new: NewDataSink) -> Work:
     return Work(act=act, weight=1 + len(new.entries))
 
 
-def update_sink(call: Call, changes: DataSinkChanges) -> Work:
+def update_sink(tx: Transaction, call: Call, changes: DataSinkChanges) -> Response:
     """Change a data sink (contract DS6).
 
     Only the given members change; null clears one. Entries do not change.
     200: Done.
     """
-
-    def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.version)
-        store.update_sink(tx, sink, changes.given(), actor=call.actor, now=call.now)
-        after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
-        record_sink(tx, call, before=sink, after=after)
-        return NO_CONTENT
-
-    return Work(act=act)
+    sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+    call.require_match(sink.version)
+    store.update_sink(tx, call, sink, changes.given())
+    after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+    record_sink(tx, call, before=sink, after=after)
+    return NO_CONTENT
 
 
-def delete_sink(call: Call) -> Work:
+def delete_sink(tx: Transaction, call: Call) -> Response:
     """Delete a data sink (contract DS7).
 
     The sink and all its entries.
     200: It is deleted.
     """
-
-    def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.version)
-        store.delete_sink(tx, sink)
-        record_sink(tx, call, before=sink, after=None)
-        return NO_CONTENT
-
-    return Work(act=act)
+    sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+    call.require_match(sink.version)
+    store.delete_sink(tx, sink)
+    record_sink(tx, call, before=sink, after=None)
+    return NO_CONTENT
 
 
 def read_sink_name(call: Call) -> SinkName | None:

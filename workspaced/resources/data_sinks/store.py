@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
-from workspaced.resources.data_sinks.history_store import ChangeOrigin, remove_changes
+from workspaced.http.operations import Call
+from workspaced.resources.data_sinks.history_store import remove_changes
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
-from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 
@@ -18,11 +18,7 @@ _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) -> StoredSink:
-    """Return the sink with this name in the workspace.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return the sink with this name in the workspace. Raises NotFoundProblem: there is none."""
     row = None
     if name and name.id:
         row = reader.one(_SQL["find_sink_by_id"], {"workspace_id": workspace_id, "id": name.id})
@@ -34,34 +30,29 @@ def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) 
 
 
 def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
-    """Return every sink of a workspace, sorted by serial.
-
-    Raises:
-        NotFoundProblem: there is no such workspace.
-    """
+    """Return every sink of a workspace, sorted by serial. Raises NotFoundProblem: there is no such workspace."""
     rows = reader.all(_SQL["list_sinks"], {"workspace_id": workspace_id})
     if not rows and not reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}):
         raise _no_workspace()
     return [StoredSink._make(row) for row in rows]
 
 
-def create_sink(
-    tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, origin: ChangeOrigin, limits: Limits
-) -> StoredSink:
+def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) -> StoredSink:
     """Insert a sink with its entries, and return it.
 
     Raises:
         NotFoundProblem: there is no such workspace.
         ConflictProblem: an id is in use, or a quota is reached.
     """
-    taken = tx.one(_SQL["take_serial"], {"workspace_id": workspace_id})
+    taken = tx.one(_SQL["take_serial"], {"workspace_id": call.workspace_id})
     if taken is None:
         raise _no_workspace()
     workspace, serial, count = taken
     if tx.one(_SQL["sink_id_in_use"], {"id": sink_id}):
         raise ConflictProblem("id_in_use", "This id is in use.")
-    if limits.sinks_per_workspace and count > limits.sinks_per_workspace:
-        raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.sinks_per_workspace} data sinks.")
+    most = call.settings.limits.sinks_per_workspace
+    if most and count > most:
+        raise ConflictProblem("quota_exceeded", f"A workspace may have {most} data sinks.")
     tx.run(
         _SQL["insert_sink"],
         {
@@ -72,27 +63,26 @@ def create_sink(
             "description": new.description,
             "tags": new.tags,
             "icon": new.icon,
-            "now": origin.now,
-            "actor": origin.actor,
+            **call.authorship,
         },
     )
     name = SinkName(id=sink_id)
-    sink = get_sink(tx, workspace_id, name)
+    sink = get_sink(tx, call.workspace_id, name)
     if not new.entries:
         return sink
     changes = [entry.as_change() for entry in new.entries]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
-    apply_changes(tx, sink, changes, origin=origin, limits=limits)
-    return get_sink(tx, workspace_id, name)
+    apply_changes(tx, call, sink, changes)
+    return get_sink(tx, call.workspace_id, name)
 
 
-def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | None], *, actor: str, now: int) -> None:
+def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, str | None]) -> None:
     """Write the given members; without any, nothing changes (contract S11)."""
     if not changes:
         return
     current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
-    tx.run(_SQL["update_sink"], {**current, **changes, "number": sink.number, "now": now, "actor": actor})
+    tx.run(_SQL["update_sink"], {**current, **changes, "number": sink.number, **call.authorship})
     tx.notify(SINKS)
 
 

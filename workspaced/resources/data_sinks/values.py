@@ -32,11 +32,7 @@ class Change(NamedTuple):
 
 
 class StoredSink(NamedTuple):
-    """A data sink's row.
-
-    The fields have the order of the columns in every SELECT of sinks. Instants are milliseconds since 1970. The fields
-    ``history_…`` are described in `workspaced.resources.data_sinks.history_store`.
-    """
+    """A row of a data sink. Instants are milliseconds since 1970. ``history_…``: see `history_store`."""
 
     number: int
     id: str
@@ -59,12 +55,7 @@ class StoredSink(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry's row.
-
-    The fields have the order of the columns in every SELECT of entries.
-
-    A tuple, because millions may be read.
-    """
+    """A row of an entry. A tuple, because millions may be read."""
 
     number: int
     id: str

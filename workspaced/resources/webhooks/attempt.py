@@ -11,9 +11,9 @@ import structlog
 from ingestd.wire.retry_after import retry_after_seconds
 from workspaced import __version__
 from workspaced.events.payload import batch_of
+from workspaced.resources.webhooks.delivery_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.delivery_store import AttemptOutcome, DeliveryClaim
 from workspaced.resources.webhooks.oauth import Tokens
-from workspaced.resources.webhooks.retry_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.signature import signature_headers
 from workspaced.resources.webhooks.values import header_of
 from workspaced.security.egress.client import EgressClient, ReceiverResponse, ReceiverUnreachable
@@ -33,7 +33,7 @@ class Attempts:
         """Send once, and return the outcome before the lease ends.
 
         Every exception counts as a failed attempt. If one were raised, it would not be recorded: the delivery would be
-        tried forever, and would block the deliveries behind it.
+        tried forever, and would block later deliveries.
         """
         at = self._now()
         loop = asyncio.get_running_loop()

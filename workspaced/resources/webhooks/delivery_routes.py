@@ -14,7 +14,7 @@ from workspaced.events.outbox import emit_to
 from workspaced.events.payload import DomainEvent
 from workspaced.http.description import Parameter, Success, links, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.operation_rows import get, post
@@ -97,38 +97,30 @@ class _DeliveryOperations:
 
         return json_response(await call.store.read(find))
 
-    def redeliver(self, call: Call) -> Work:
+    def redeliver(self, tx: Transaction, call: Call) -> Response:
         """Deliver again.
 
         Queues the same event again, under the same webhook-id.
         202: The delivery, which is attempted soon.
         409: `webhook_disabled`: enable it first.
         """
+        webhook, delivery = self._get_by_path(tx, call)
+        _require_enabled(webhook)
+        delivery_store.queue_again(tx, delivery, now=call.now)
+        return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
 
-        def act(tx: Transaction) -> Response:
-            webhook, delivery = self._get_by_path(tx, call)
-            _require_enabled(webhook)
-            delivery_store.queue_again(tx, delivery, now=call.now)
-            return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
-
-        return Work(act=act)
-
-    def test_webhook(self, call: Call) -> Work:
+    def test_webhook(self, tx: Transaction, call: Call) -> Response:
         """Test a webhook.
 
         Queues an event of the type webhook.test, whatever the subscription.
         202: The delivery, which is attempted soon.
         409: `webhook_disabled`: enable it first.
         """
-
-        def act(tx: Transaction) -> Response:
-            webhook = find_webhook(tx, self._secret_box, call)
-            _require_enabled(webhook)
-            event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
-            delivery_id = emit_to(tx, call, webhook.number, event)
-            return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
-
-        return Work(act=act)
+        webhook = find_webhook(tx, self._secret_box, call)
+        _require_enabled(webhook)
+        event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
+        delivery_id = emit_to(tx, call, webhook.number, event)
+        return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
 
     def _get_by_path(self, reader: ReadTransaction, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
         webhook = find_webhook(reader, self._secret_box, call)
@@ -136,11 +128,7 @@ class _DeliveryOperations:
 
 
 def _delivery_id_of(cursor: Cursor) -> str:
-    """Return the id of the delivery behind which the page begins.
-
-    Raises:
-        Invalid: it is the cursor of another list.
-    """
+    """Return the id of the delivery after which the page begins, or raise Invalid for the cursor of another list."""
     delivery_id = as_uuid(cursor.position[0]) if len(cursor.position) == 1 else None
     if delivery_id is None:
         raise Cursor.refused()

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
-from workspaced.events.resource import sink_of_entry
+from workspaced.events.payload import sink_of_entry
 from workspaced.resources.webhooks import store
-from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
-from workspaced.resources.webhooks.retry_rules import due_again, must_disable
+from workspaced.resources.webhooks.delivery_rules import Waiting, due_again, must_disable, ready, ready_in_order
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
 from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
-from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.incremental_job import repeat
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
 _REMOVED_AT_ONCE = 50
@@ -28,17 +29,17 @@ _WINDOW = 64
 """How many of the oldest waiting deliveries of a webhook are examined for deliveries that may be sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
     """One delivery of a claim. ``body`` is its event. ``tries`` restarts when it is queued again."""
 
     number: int
     id: str
     resource: str
-    event_id: str
-    body: bytes = field(repr=False)
     tries: int
     attempts: int
+    event_id: str
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +112,7 @@ class _OwnerWithoutKey(Exception):
 
 
 class StoredDelivery(NamedTuple):
-    """A delivery in the log.
-
-    The fields have the order of the columns in every SELECT of deliveries.
-    """
+    """A row of a delivery in the log."""
 
     number: int
     id: str
@@ -130,7 +128,7 @@ class StoredDelivery(NamedTuple):
 
 
 class StoredAttempt(NamedTuple):
-    """An attempt in the log."""
+    """A row of an attempt in the log."""
 
     ordinal: int
     at: int
@@ -140,11 +138,8 @@ class StoredAttempt(NamedTuple):
     response: str
 
 
-class _Plan(NamedTuple):
-    """The deliveries of a webhook that may be sent in one request."""
-
-    webhook: int
-    deliveries: Sequence[int]
+_Plan: TypeAlias = tuple[int, Sequence[int]]
+"""A webhook, and its deliveries that may be sent in one request."""
 
 
 def is_due(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> bool:
@@ -169,37 +164,37 @@ def claim(
 ) -> Claimed:
     """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries.
 
-    A webhook that can't be used does not affect the others. It is disabled with the reason. If this process only lacks the
+    A webhook that can't be used does not affect other webhooks. It is disabled with the reason. If this process only lacks the
     encryption key, its deliveries wait for a process that has it.
     """
     claims: list[DeliveryClaim] = []
     disabled: list[DisabledWebhook] = []
     postponed = ""
     unusable: set[int] = set()
-    for plan in _plans(tx, settings, now=now):
+    for number, deliveries in _plans(tx, settings, now=now):
         if len(claims) == most:
             break
-        if plan.webhook in unusable:
+        if number in unusable:
             continue
         try:
             with tx.nested():
-                claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
+                claimed = _claim(tx, secret_box, settings, number, deliveries, now=now, lease=new_lease())
         except SecretsSealed as sealed:
-            unusable.add(plan.webhook)
+            unusable.add(number)
             reason = store.SEALED_REASON if sealed.key_differs else ""
             postponed = postponed if reason else sealed.detail
         except _OwnerWithoutKey:
-            unusable.add(plan.webhook)
+            unusable.add(number)
             reason = "its owner has no valid API key"
         except (LookupError, TypeError, ValueError) as error:
-            unusable.add(plan.webhook)
+            unusable.add(number)
             reason = f"its stored data or a delivery is damaged ({type(error).__name__}: {error})"
         else:
             if claimed is not None:  # else another process claimed it first
                 claims.append(claimed)
             continue
-        identity = tx.one(_SQL["identity_of"], {"number": plan.webhook}) if reason else None
-        if identity is not None and _disable(tx, plan.webhook, identity[0], reason, now=now):
+        identity = tx.one(_SQL["identity_of"], {"number": number}) if reason else None
+        if identity is not None and _disable(tx, number, identity[0], reason, now=now):
             disabled.append(DisabledWebhook(identity[0], identity[1], reason))
     return Claimed(claims, disabled, postponed)
 
@@ -222,16 +217,16 @@ def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> 
             batch = settings.batch_events if batch_entries else 1
             chosen = ready_in_order(_window(reader, "waiting", webhook, most=batch), now=now, batch=batch)
             if chosen and not in_progress:
-                yield _Plan(webhook, chosen)
+                yield webhook, chosen
         elif in_progress < share:
             window = _window(reader, "waiting", webhook, most=_WINDOW)
             for number in ready(window, now=now, most=share - in_progress):
-                yield _Plan(webhook, [number])
+                yield webhook, [number]
     for webhook, batch_entries, _ in reader.all(_SQL["webhooks_due_again"], {"now": now, "most": settings.at_once}):
         batch = settings.batch_events if batch_entries else 1
         chosen = ready_in_order(_window(reader, "due_again", webhook, most=batch, now=now), now=now, batch=batch)
         if chosen:
-            yield _Plan(webhook, chosen)
+            yield webhook, chosen
 
 
 def _window(reader: ReadTransaction, statement: str, webhook: int, *, most: int, **values: int) -> list[Waiting]:
@@ -240,34 +235,30 @@ def _window(reader: ReadTransaction, statement: str, webhook: int, *, most: int,
 
 
 def _claim(
-    tx: Transaction, secret_box: SecretBox, settings: DeliverySettings, plan: _Plan, *, now: int, lease: str
+    tx: Transaction,
+    secret_box: SecretBox,
+    settings: DeliverySettings,
+    number: int,
+    deliveries: Sequence[int],
+    *,
+    now: int,
+    lease: str,
 ) -> DeliveryClaim | None:
     claimed: list[ClaimedDelivery] = []
     size = 0
-    for number in plan.deliveries:
-        event = tx.one(_SQL["event_of"], {"delivery": number})
+    for delivery in deliveries:
+        event = tx.one(_SQL["event_of"], {"delivery": delivery})
         if event is None:
-            raise LookupError(f"delivery {number} of webhook {plan.webhook} has lost its event")
+            raise LookupError(f"delivery {delivery} of webhook {number} has lost its event")
         size += len(event[1])
         if claimed and size > settings.batch_bytes:
             break
-        values = {"number": number, "now": now, "until": now + int(settings.lease_seconds * 1_000), "lease": lease}
+        values = {"number": delivery, "now": now, "until": now + int(settings.lease_seconds * 1_000), "lease": lease}
         row = tx.one(_SQL["claim"], values)
         if row is None:
             break
-        identity, resource, tries, attempts = row
-        claimed.append(
-            ClaimedDelivery(
-                number=number,
-                id=identity,
-                resource=resource,
-                event_id=event[0],
-                body=event[1],
-                tries=tries,
-                attempts=attempts,
-            )
-        )
-    webhook = store.find_by_number(tx, secret_box, plan.webhook) if claimed else None
+        claimed.append(ClaimedDelivery(delivery, *row, *event))
+    webhook = store.find_by_number(tx, secret_box, number) if claimed else None
     if webhook is None:
         return None
     if tx.one(_SQL["owner_has_key"], {"owner": webhook.owner, "now": now}) is None:
@@ -316,18 +307,8 @@ def _record_delivery(
     values = {"status": status, "due_at": due or now, "finished_at": None if due is not None else now}
     if not tx.run(_SQL["record_outcome"], {**values, "number": claimed.number, "lease": claim.lease}):
         return None
-    tx.run(
-        _SQL["insert_attempt"],
-        {
-            "delivery": claimed.number,
-            "ordinal": claimed.attempts + 1,
-            "at": outcome.at,
-            "milliseconds": outcome.milliseconds,
-            "status_code": outcome.status_code,
-            "error": outcome.error,
-            "response": outcome.response,
-        },
-    )
+    attempt = {"delivery": claimed.number, "ordinal": claimed.attempts + 1, **asdict(outcome)}
+    tx.run(_SQL["insert_attempt"], attempt)
     return status
 
 
@@ -405,11 +386,7 @@ def list_deliveries(
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
-    """Return a delivery of the webhook.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return a delivery of the webhook. Raises NotFoundProblem: there is none."""
     row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
     if row is None:
         raise NotFoundProblem("delivery_not_found", "This webhook has no such delivery.")
@@ -423,10 +400,7 @@ def attempts_of(reader: ReadTransaction, delivery: StoredDelivery) -> list[Store
 
 def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
     """Return the body that was or will be sent."""
-    row = reader.one(_SQL["body_of"], {"delivery": delivery.number})
-    if row is None:
-        raise LookupError(f"delivery {delivery.id} has lost its event")
-    return bytes(row[0])
+    return bytes(reader.existing(_SQL["body_of"], {"delivery": delivery.number})[0])
 
 
 def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
@@ -437,12 +411,5 @@ def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
 
 async def remove_older(service_store: Store, *, before: int) -> int:
     """Remove the events from before an instant, with their deliveries. Return how many events."""
-    total = 0
-    while True:
-        removed = await service_store.write(
-            lambda tx: tx.run(_SQL["drop_old_events"], {"before": before, "most": _REMOVED_AT_ONCE}),
-            weight=_REMOVED_AT_ONCE,
-        )
-        total += removed
-        if removed < _REMOVED_AT_ONCE:
-            return total
+    values = {"before": before, "most": _REMOVED_AT_ONCE}
+    return await repeat(service_store, lambda tx: tx.run(_SQL["drop_old_events"], values), rows=_REMOVED_AT_ONCE)

@@ -51,11 +51,7 @@ class Tokens:
         self._fetching: dict[OAuth, asyncio.Lock] = {}
 
     async def token(self, oauth: OAuth) -> str:
-        """Return a valid token.
-
-        Raises:
-            ReceiverUnreachable: the token server did not provide one.
-        """
+        """Return a valid token. Raises ReceiverUnreachable: the token server did not provide one."""
         # One fetch at a time: deliveries that start together share the token that the first one fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
             known = self._known.get(oauth)

@@ -1,25 +1,23 @@
 -- Webhooks. The columns of every SELECT of webhooks are in the order that store._webhook reads.
 
--- name: list_webhooks
--- Of one owner, or (all_owners = 1) of all owners; with the newest secret.
+-- name: webhooks
+-- Each with its newest secret.
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
        w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+
+-- name: list_webhooks
+-- Of one owner, or (all_owners = 1) of all owners.
+{webhooks}
 WHERE w.owner = :owner OR :all_owners = 1 ORDER BY w.number
 
 -- name: find_webhook
-SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
-       w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
-       w.updated_by, w.in_order, w.batch_entries
-FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+{webhooks}
 WHERE w.id = :id AND (w.owner = :owner OR :all_owners = 1)
 
 -- name: find_webhook_by_number
-SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
-       w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
-       w.updated_by, w.in_order, w.batch_entries
-FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+{webhooks}
 WHERE w.number = :number
 
 -- name: id_in_use

@@ -8,11 +8,10 @@ from typing import Final
 
 from workspaced.core.json_schema import STRING
 from workspaced.core.text import as_uuid, normalised
-from workspaced.events.catalogue import EVENT_TYPES
-from workspaced.events.schemas import schema_of
+from workspaced.events.catalogue import EVENT_TYPES, schema_of
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.operation_rows import delete, get, patch, post
@@ -27,7 +26,6 @@ from workspaced.resources.webhooks.values import (
     StoredWebhook,
     WebhookChanges,
 )
-from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import ADMIN, WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
@@ -79,7 +77,7 @@ class _WebhookOperations:
         records.sort(key=lambda record: (getattr(record, attribute), record.id), reverse=page.descending)
         return json_response(page.of(records), headers=(*list_headers(call, page, len(records)), *_NO_STORE))
 
-    def create_webhook(self, call: Call, given: NewWebhook) -> Work:
+    def create_webhook(self, tx: Transaction, call: Call, given: NewWebhook) -> Response:
         """Create a webhook (contract WH2).
 
         A receiver; only its URL is required. `Location` has its path.
@@ -87,18 +85,11 @@ class _WebhookOperations:
         409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
-        limits = call.settings.limits
         new = with_defaults(given, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
-
-        def act(tx: Transaction) -> Response:
-            store.create_webhook(
-                tx, self._secret_box, new, webhook_id=webhook_id, actor=call.actor, now=call.now, limits=limits
-            )
-            call.note(tx, AuditAction(action="webhook.created", resource_id=webhook_id))
-            return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
-
-        return Work(act=act)
+        store.create_webhook(tx, call, self._secret_box, new, webhook_id=webhook_id)
+        call.note(tx, "webhook.created", webhook_id)
+        return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
 
     async def get_webhook(self, call: Call) -> Response:
         """Get a webhook (contract WH3).
@@ -109,23 +100,19 @@ class _WebhookOperations:
         webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
         return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
 
-    def delete_webhook(self, call: Call) -> Work:
+    def delete_webhook(self, tx: Transaction, call: Call) -> Response:
         """Delete a webhook (contract WH4).
 
         Deletes the webhook. Deliveries that wait are not sent.
         200: The webhook before it was deleted.
         """
+        webhook = self._get_by_path(tx, call)
+        call.require_match(webhook.version)
+        store.delete_webhook(tx, webhook)
+        call.note(tx, "webhook.deleted", webhook.id)
+        return json_response(_visible_record(webhook, call), headers=_NO_STORE)
 
-        def act(tx: Transaction) -> Response:
-            webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.version)
-            store.delete_webhook(tx, webhook)
-            call.note(tx, AuditAction(action="webhook.deleted", resource_id=webhook.id))
-            return json_response(_visible_record(webhook, call), headers=_NO_STORE)
-
-        return Work(act=act)
-
-    def update_webhook(self, call: Call, wanted: WebhookChanges) -> Work:
+    def update_webhook(self, tx: Transaction, call: Call, wanted: WebhookChanges) -> Response:
         """Change a webhook (contract WH5).
 
         Only the given members change; a list is replaced as a whole.
@@ -136,38 +123,29 @@ class _WebhookOperations:
         changes = wanted.given()
         require_safe(changes.get("url"), changes.get("oauth"), egress)
         secret = changes.pop("secret", None)
+        webhook = self._get_by_path(tx, call)
+        call.require_match(webhook.version)
+        given = dict(changes)
+        if "oauth" in given:
+            given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
+        if given.get("label") == "":
+            given["label"] = default_label(given.get("url", webhook.definition.url), egress)
+        definition = webhook.definition.model_copy(update=given)
+        if definition != webhook.definition:
+            store.update_webhook(tx, call, self._secret_box, webhook, definition)
+            call.note(tx, "webhook.updated", webhook.id, changed=tuple(sorted(given)))
+        if secret and not secrets.compare_digest(secret, webhook.secret):
+            self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
+        return _current_response(call, self._get_by_path(tx, call))
 
-        def act(tx: Transaction) -> Response:
-            webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.version)
-            given = dict(changes)
-            if "oauth" in given:
-                given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
-            if given.get("label") == "":
-                given["label"] = default_label(given.get("url", webhook.definition.url), egress)
-            definition = webhook.definition.model_copy(update=given)
-            if definition != webhook.definition:
-                store.update_webhook(tx, self._secret_box, webhook, definition, actor=call.actor, now=call.now)
-                action = AuditAction(action="webhook.updated", resource_id=webhook.id, changed=tuple(sorted(given)))
-                call.note(tx, action)
-            if secret and not secrets.compare_digest(secret, webhook.secret):
-                self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
-            return _current_response(call, self._get_by_path(tx, call))
-
-        return Work(act=act, secret_box=self._secret_box)
-
-    def rotate_secret(self, call: Call, rotation: SecretRotation) -> Work:
+    def rotate_secret(self, tx: Transaction, call: Call, rotation: SecretRotation) -> Response:
         """Rotate a webhook's secret (contract WH6).
 
         A new secret. The old ones still sign for 24 hours, or as long as the body says.
         200: The webhook.
         """
-
-        def act(tx: Transaction) -> Response:
-            self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
-            return _current_response(call, self._get_by_path(tx, call))
-
-        return Work(act=act, secret_box=self._secret_box)
+        self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
+        return _current_response(call, self._get_by_path(tx, call))
 
     def _get_by_path(self, reader: ReadTransaction, call: Call) -> StoredWebhook:
         return find_webhook(reader, self._secret_box, call)
@@ -175,10 +153,8 @@ class _WebhookOperations:
     def _rotate(
         self, tx: Transaction, call: Call, webhook: StoredWebhook, *, secret: str | None, grace_seconds: int
     ) -> None:
-        call.note(tx, AuditAction(action="webhook.secret_rotated", resource_id=webhook.id))
-        store.rotate_secret(
-            tx, self._secret_box, webhook, secret=secret, grace_seconds=grace_seconds, actor=call.actor, now=call.now
-        )
+        call.note(tx, "webhook.secret_rotated", webhook.id)
+        store.rotate_secret(tx, call, self._secret_box, webhook, secret=secret, grace_seconds=grace_seconds)
 
 
 async def list_event_types(_call: Call) -> Response:
@@ -218,6 +194,7 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
     """
     handlers = _WebhookOperations(secret_box)
     write = {"anywhere": True, "body_bytes": limits.body_bytes}
+    secret = {**write, "secret_box": secret_box}
     shown = Success(WebhookRecord, ("ETag", "Cache"))
     search = Parameter("search", "A part of the label or of the URL, in any case.", STRING)
     following = links(
@@ -243,11 +220,16 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
         delete("webhooks.delete", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True).described(
             success=Success(WebhookRecord, ("Cache",)), etag=True
         ),
-        patch("webhooks.update", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **write).described(
+        patch("webhooks.update", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **secret).described(
             body=RequestBody(WebhookChanges, {"enabled": True}), success=shown, etag=True
         ),
         post(
-            "webhooks.rotate_secret", f"{ONE}/rotate-secret", WEBHOOKS_WRITE, handlers.rotate_secret, **write
+            "webhooks.rotate_secret",
+            f"{ONE}/rotate-secret",
+            WEBHOOKS_WRITE,
+            handlers.rotate_secret,
+            secret_box=secret_box,
+            **write,
         ).described(body=RequestBody(SecretRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown),
         get("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True).described(
             success=Success(list[EventTypeRecord])

@@ -9,12 +9,12 @@ from typing import Final
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
+from workspaced.http.operations import Call
 from workspaced.resources.webhooks.signature import new_secret
 from workspaced.resources.webhooks.values import Definition, NewWebhook, OAuth, StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
 from workspaced.security.secret_box import SecretBox, SecretsSealed
-from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
 
@@ -59,9 +59,7 @@ def find_by_number(reader: ReadTransaction, secret_box: SecretBox, number: int) 
     return _webhook(row, secret_box) if row else None
 
 
-def create_webhook(
-    tx: Transaction, secret_box: SecretBox, new: NewWebhook, *, webhook_id: str, actor: str, now: int, limits: Limits
-) -> None:
+def create_webhook(tx: Transaction, call: Call, secret_box: SecretBox, new: NewWebhook, *, webhook_id: str) -> None:
     """Insert a webhook, which belongs to ``actor``, with its first secret.
 
     Raises:
@@ -69,30 +67,25 @@ def create_webhook(
     """
     if tx.one(_SQL["id_in_use"], {"id": webhook_id}):
         raise ConflictProblem("id_in_use", "This id is in use.")
-    tx.one(_SQL["queue_for_owner"], {"owner": actor})
-    (count,) = tx.one(_SQL["count_of_owner"], {"owner": actor}) or (0,)
-    if limits.webhooks_per_owner and count >= limits.webhooks_per_owner:
-        raise ConflictProblem("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")
+    tx.one(_SQL["queue_for_owner"], {"owner": call.actor})
+    (count,) = tx.one(_SQL["count_of_owner"], {"owner": call.actor}) or (0,)
+    most = call.settings.limits.webhooks_per_owner
+    if most and count >= most:
+        raise ConflictProblem("quota_exceeded", f"One owner may have {most} webhooks.")
     reason = "" if new.enabled else _BY_REQUEST
-    values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, "now": now, "actor": actor}
-    row = tx.one(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": actor})
-    if row is None:
-        raise LookupError(f"webhook {webhook_id} was not inserted")
-    _add_secret(tx, secret_box, row[0], webhook_id, new.secret or new_secret(secrets.token_bytes))
+    values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, **call.authorship}
+    (number,) = tx.existing(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": call.actor})
+    _add_secret(tx, secret_box, number, webhook_id, new.secret or new_secret(secrets.token_bytes))
 
 
 def update_webhook(
-    tx: Transaction, secret_box: SecretBox, webhook: StoredWebhook, definition: Definition, *, actor: str, now: int
+    tx: Transaction, call: Call, secret_box: SecretBox, webhook: StoredWebhook, definition: Definition
 ) -> None:
-    """Replace the definition of a webhook.
-
-    Raises:
-        SecretsSealed: the present one can't be read, so it could be lost.
-    """
+    """Replace the definition of a webhook. Raises SecretsSealed: the present one can't be read, so it could be lost."""
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
         reason = "" if definition.enabled else _BY_REQUEST
-    values = {**_columns(definition, secret_box, webhook.id), "disabled_reason": reason, "now": now, "actor": actor}
+    values = {**_columns(definition, secret_box, webhook.id), "disabled_reason": reason, **call.authorship}
     _require_open(webhook)
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
@@ -101,24 +94,23 @@ def update_webhook(
 
 def rotate_secret(
     tx: Transaction,
+    call: Call,
     secret_box: SecretBox,
     webhook: StoredWebhook,
     *,
     secret: str | None,
     grace_seconds: int,
-    actor: str,
-    now: int,
 ) -> None:
-    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``.
+    """Add a secret; None: make one. The newest few other secrets still sign for ``grace_seconds``.
 
     Raises:
-        SecretsSealed: the others can't be read, so they can't sign.
+        SecretsSealed: the other secrets can't be read, so they can't sign.
     """
     _require_open(webhook)
-    tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": now + grace_seconds * 1_000})
+    tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": call.now + grace_seconds * 1_000})
     _add_secret(tx, secret_box, webhook.number, webhook.id, secret or new_secret(secrets.token_bytes))
-    tx.run(_SQL["drop_secrets"], {"webhook": webhook.number, "now": now, "most": _MOST_SECRETS})
-    tx.run(_SQL["touch_webhook"], {"number": webhook.number, "actor": actor, "now": now})
+    tx.run(_SQL["drop_secrets"], {"webhook": webhook.number, "now": call.now, "most": _MOST_SECRETS})
+    tx.run(_SQL["touch_webhook"], {"number": webhook.number, **call.authorship})
 
 
 def _require_open(webhook: StoredWebhook) -> None:

@@ -25,7 +25,8 @@ from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings
-from workspaced.storage.port import Store, Transaction
+from workspaced.storage.port import Transaction
+from workspaced.storage.store import Store
 
 _BUSY_MS = 1_000
 
@@ -79,9 +80,8 @@ class Worker:
                 attempts = Attempts(client, settings=self._settings, now=self._clock.now)
                 while not self._stopping:
                     self._wake.clear()
-                    now = (
-                        self._clock.now()
-                    )  # the same instant for both queries, so that no delivery becomes due between them
+                    # The same instant for both queries, so that no delivery becomes due between them.
+                    now = self._clock.now()
                     for claimed in await self._due(now):
                         self._in_progress[claimed.lease] = claimed
                         delivery_tasks.create_task(self._send_all(attempts, claimed))
@@ -162,7 +162,7 @@ class Worker:
                     "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
                 )
                 following_claim = None
-            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop the others
+            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop other deliveries
                 structlog.get_logger().exception("delivery_broke", delivery=current.deliveries[0].id)
                 following_claim = None
             self._in_progress.pop(current.lease, None)

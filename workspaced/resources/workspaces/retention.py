@@ -8,8 +8,10 @@ from typing import NamedTuple, TypeAlias
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.incremental_job import repeat
+from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
+from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000
@@ -19,10 +21,7 @@ Step: TypeAlias = Callable[[Transaction, int, int], int]
 
 
 class ListedWorkspace(NamedTuple):
-    """A workspace, deleted or not.
-
-    The fields have the order of the columns in the SELECT. Instants are milliseconds since 1970.
-    """
+    """A row of a workspace, deleted or not. Instants are milliseconds since 1970."""
 
     id: str
     label: str
@@ -83,16 +82,11 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
 async def _purge_one(
     store: Store, steps: Sequence[Step], number: int, workspace_id: str, *, before: int, now: int
 ) -> int:
-    if not await store.write(partial(_start_purge, number=number, before=before)):
+    if not await store.write(lambda tx: tx.run(_SQL["begin_purge"], {"number": number, "before": before})):
         return 0  # restored, or purged by another process, since it was read
     for step in steps:
-        while await store.write(partial(_run_step, step=step, number=number), weight=_ROWS_AT_ONCE):
-            pass
+        await repeat(store, partial(_run_step, step=step, number=number), rows=_ROWS_AT_ONCE)
     return await store.write(partial(_end_purge, number=number, workspace_id=workspace_id, now=now))
-
-
-def _start_purge(tx: Transaction, *, number: int, before: int) -> int:
-    return tx.run(_SQL["begin_purge"], {"number": number, "before": before})
 
 
 def _run_step(tx: Transaction, *, step: Step, number: int) -> int:

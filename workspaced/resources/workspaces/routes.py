@@ -10,7 +10,7 @@ from workspaced.core.json_schema import STRING
 from workspaced.core.problems import ForbiddenProblem
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
@@ -31,7 +31,8 @@ from workspaced.security.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.settings.model import Limits
-from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.store import Store
 
 _ALL = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
@@ -71,7 +72,7 @@ async def list_workspaces(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def create_workspace(call: Call, new: NewWorkspace) -> Work:
+def create_workspace(tx: Transaction, call: Call, new: NewWorkspace) -> Response:
     """Create a workspace (contract WS2).
 
     A workspace with its root block; the caller owns it.
@@ -80,18 +81,12 @@ def create_workspace(call: Call, new: NewWorkspace) -> Work:
     """
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
-
-    def act(tx: Transaction) -> Response:
-        workspace = store.create_workspace(
-            tx, new, workspace_id=workspace_id, root_block=root_block, actor=call.actor, now=call.now
-        )
-        key_store.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
-        events.emit_created(tx, call, workspace)
-        record = workspace_record(workspace, WorkspaceContents(blocks=(root_block,)))
-        headers = (("Location", f"{_ALL}/{workspace.id}"), etag(workspace.version))
-        return json_response(record, status=201, headers=headers)
-
-    return Work(act=act)
+    workspace = store.create_workspace(tx, call, new, workspace_id=workspace_id, root_block=root_block)
+    key_store.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
+    events.emit_created(tx, call, workspace)
+    record = workspace_record(workspace, WorkspaceContents(blocks=(root_block,)))
+    headers = (("Location", f"{_ALL}/{workspace.id}"), etag(workspace.version))
+    return json_response(record, status=201, headers=headers)
 
 
 async def get_workspace(call: Call) -> Response:
@@ -109,26 +104,22 @@ async def get_workspace(call: Call) -> Response:
     return versioned_response(call, record, version)
 
 
-def delete_workspace(call: Call) -> Work:
+def delete_workspace(tx: Transaction, call: Call) -> Response:
     """Delete a workspace (contract WS4).
 
     The workspace and all that is in it.
     200: The workspace before it was deleted.
     """
-
-    def act(tx: Transaction) -> Response:
-        workspace = store.get_workspace(tx, call.workspace_id)
-        call.require_match(workspace.version)
-        events.emit_deleted(tx, call, workspace)  # before the deletion, while subscribers may still read it
-        response = json_response(_record(tx, workspace))
-        store.delete_workspace(tx, workspace, actor=call.actor, now=call.now)
-        tx.notify(CONVERSIONS)  # conversions of its files stop
-        return response
-
-    return Work(act=act)
+    workspace = store.get_workspace(tx, call.workspace_id)
+    call.require_match(workspace.version)
+    events.emit_deleted(tx, call, workspace)  # before the deletion, while subscribers may still read it
+    response = json_response(_record(tx, workspace))
+    store.delete_workspace(tx, call, workspace)
+    tx.notify(CONVERSIONS)  # conversions of its files stop
+    return response
 
 
-def update_workspace(call: Call, changes: WorkspaceChanges) -> Work:
+def update_workspace(tx: Transaction, call: Call, changes: WorkspaceChanges) -> Response:
     """Change a workspace (contract WS5, W5).
 
     Only the given members change. Only owners may change who has access.
@@ -141,22 +132,18 @@ def update_workspace(call: Call, changes: WorkspaceChanges) -> Work:
     promoted = root_changes.pop("id", None)
     if root is not None:
         call.require(BLOCKS_WRITE, to="change the root block")
-
-    def act(tx: Transaction) -> Response:
-        before = store.get_workspace(tx, call.workspace_id)
-        call.require_match(before.version)
-        changed = {name: value for name, value in given.items() if getattr(before, name) != value}
-        _require_ownership(call, changed)
-        if root is not None:
-            change_root(tx, call, before.root_block, promoted=promoted, changes=root_changes)
+    before = store.get_workspace(tx, call.workspace_id)
+    call.require_match(before.version)
+    changed = {name: value for name, value in given.items() if getattr(before, name) != value}
+    _require_ownership(call, changed)
+    if root is not None:
+        change_root(tx, call, before.root_block, promoted=promoted, changes=root_changes)
+    after = store.get_workspace(tx, call.workspace_id)
+    if changed or after.root_block != before.root_block:
+        store.update_workspace(tx, call, after, changed)
         after = store.get_workspace(tx, call.workspace_id)
-        if changed or after.root_block != before.root_block:
-            store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
-            after = store.get_workspace(tx, call.workspace_id)
-            events.emit_updated(tx, call, before=before, after=after)
-        return json_response(_record(tx, after), headers=(etag(after.version),))
-
-    return Work(act=act)
+        events.emit_updated(tx, call, before=before, after=after)
+    return json_response(_record(tx, after), headers=(etag(after.version),))
 
 
 def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRecord:
@@ -164,11 +151,7 @@ def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRec
 
 
 def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
-    """Check that the caller may change who has access to the workspace, if the changes do so.
-
-    Raises:
-        ForbiddenProblem: a flag would change, and the key does not own the workspace.
-    """
+    """Raise ForbiddenProblem if the changes say who has access to the workspace, and the key does not own it."""
     if FLAGS & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
         raise ForbiddenProblem
 

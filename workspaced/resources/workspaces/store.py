@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
+from workspaced.http.operations import Call
 from workspaced.resources.workspaces.rules import NewWorkspace
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
@@ -15,12 +16,7 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
 
 class StoredWorkspace(NamedTuple):
-    """A workspace's row.
-
-    The fields have the order of the columns in every SELECT of workspaces. Instants are milliseconds since 1970.
-
-    ``number`` is the key in other tables.
-    """
+    """A row of a workspace. Instants are milliseconds since 1970. ``number`` is the key in other tables."""
 
     number: int
     id: str
@@ -46,13 +42,9 @@ class WorkspaceContents(NamedTuple):
 
 
 def create_workspace(
-    tx: Transaction, new: NewWorkspace, *, workspace_id: str, root_block: str, actor: str, now: int
+    tx: Transaction, call: Call, new: NewWorkspace, *, workspace_id: str, root_block: str
 ) -> StoredWorkspace:
-    """Insert a workspace with its root block.
-
-    Raises:
-        ConflictProblem: the id is in use.
-    """
+    """Insert a workspace with its root block. Raises ConflictProblem: the id is in use."""
     if tx.one(_SQL["id_in_use"], {"id": workspace_id}):
         raise ConflictProblem("id_in_use", "This id is in use.")
     values = {
@@ -64,26 +56,18 @@ def create_workspace(
         "guests_enabled": new.guests_enabled,
         "current_version": new.current_version,
         "statuses": json.dumps(new.statuses, ensure_ascii=False),
-        "now": now,
-        "actor": actor,
+        **call.authorship,
     }
     tx.run(_SQL["insert_workspace"], values)
     tx.run(
         _SQL["insert_root_block"],
         {name: values[name] for name in ("root_block", "label", "now", "actor", "id")},
     )
-    row = tx.one(_SQL["find_workspace"], {"id": workspace_id})
-    if row is None:
-        raise LookupError(f"workspace {workspace_id} was not found after its insertion")
-    return _workspace(row)
+    return _workspace(tx.existing(_SQL["find_workspace"], {"id": workspace_id}))
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace:
-    """Return the workspace with this id, unless it is deleted.
-
-    Raises:
-        NotFoundProblem: there is none.
-    """
+    """Return the workspace with this id, unless it is deleted. Raises NotFoundProblem: there is none."""
     workspace = find_workspace(reader, workspace_id)
     if workspace is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
@@ -91,7 +75,7 @@ def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace
 
 
 def update_workspace(
-    tx: Transaction, workspace: StoredWorkspace, changed: Mapping[str, str | bool], *, actor: str, now: int
+    tx: Transaction, call: Call, workspace: StoredWorkspace, changed: Mapping[str, str | bool]
 ) -> None:
     """Write the changed fields and raise the version.
 
@@ -100,12 +84,12 @@ def update_workspace(
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
     }
-    tx.run(_SQL["update_workspace"], {**values, **changed, "number": workspace.number, "now": now, "actor": actor})
+    tx.run(_SQL["update_workspace"], {**values, **changed, "number": workspace.number, **call.authorship})
 
 
-def delete_workspace(tx: Transaction, workspace: StoredWorkspace, *, actor: str, now: int) -> None:
+def delete_workspace(tx: Transaction, call: Call, workspace: StoredWorkspace) -> None:
     """Hide a workspace and its contents from every request, until an operator restores it (contract W6)."""
-    tx.run(_SQL["delete_workspace"], {"number": workspace.number, "now": now, "actor": actor})
+    tx.run(_SQL["delete_workspace"], {"number": workspace.number, **call.authorship})
 
 
 def find_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace | None:

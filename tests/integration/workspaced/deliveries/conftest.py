@@ -5,20 +5,20 @@ import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.api_client import api_client
 from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookReceiver
 from workspaced.app import running
+from workspaced.core.clock import Clock
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.address import PostgresAddress
+from workspaced.settings.model import WorkspacedSettings
 
 
-class ManualClock:
+class ManualClock(Clock):
     """A clock that a test advances, or sets."""
 
     def __init__(self) -> None:
@@ -124,24 +124,14 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, postgres: PostgresAddress | None) -> WorkspacedSettings:
-    return WorkspacedSettings(
-        data=tmp_path / "data",
-        key_cache_seconds=0,
-        busy_seconds=1,
-        readers=2,
-        postgres=postgres,
-        limits=Limits(requests_per_minute=0),
-        egress=EgressRules.from_environment({}, dev=True),
-    )
+def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
+    """Deliver to this machine, too."""
+    return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
 
 @pytest.fixture
 async def rig(settings: WorkspacedSettings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
     clock = ManualClock()
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with running(settings, clock=clock, jitter=lambda: 0.5) as app:
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
-            yield Rig(http=http, clock=clock, settings=settings, workspace=workspace)
+    async with running(settings, clock=clock, jitter=lambda: 0.5) as app, api_client(app, make_key()) as http:
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        yield Rig(http=http, clock=clock, settings=settings, workspace=workspace)

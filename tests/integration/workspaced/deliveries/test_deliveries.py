@@ -18,6 +18,7 @@ from standardwebhooks.webhooks import Webhook
 from structlog.testing import capture_logs
 
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
+from tests.support.api_client import api_client
 from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.webhooks import store
@@ -36,6 +37,7 @@ async def _one_event(rig: Rig, url: str, **members: Any) -> str:
     return webhook
 
 
+@pytest.mark.both_databases
 async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: Rig) -> None:
     # contract H9, H11
     with WebhookReceiver(500, 500, 200) as receiver:
@@ -59,6 +61,7 @@ async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: R
     assert detail["event"] == sent[0].event
 
 
+@pytest.mark.both_databases
 async def test_after_ten_attempts_a_delivery_is_dead_and_can_be_sent_again_on_request(rig: Rig) -> None:
     # contract H11, H13, WH10
     with WebhookReceiver(*[500] * 10, 200) as receiver:
@@ -90,6 +93,7 @@ async def test_a_retry_after_of_a_receiver_is_respected(rig: Rig) -> None:
         assert (await rig.attempted(webhook, 2))["status"] == "succeeded"
 
 
+@pytest.mark.both_databases
 async def test_410_disables_a_webhook_and_enabling_it_resumes_with_new_events(rig: Rig) -> None:
     # contract H11, H13
     with WebhookReceiver(410, 200) as receiver, capture_logs() as lines:
@@ -154,6 +158,7 @@ async def test_a_redirect_to_an_internal_address_is_a_failure_and_is_not_followe
         assert inner.received == []
 
 
+@pytest.mark.both_databases
 async def test_a_clock_that_is_put_back_by_an_hour_postpones_an_attempt_by_no_hour(rig: Rig) -> None:
     with WebhookReceiver(500, 200, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
@@ -178,12 +183,11 @@ async def test_a_name_that_changes_to_an_internal_address_is_never_connected_to(
     # 127.0.0.2, where no server listens, represents the public address.
     rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
     clock = ManualClock()
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     guarded = dataclasses.replace(settings, egress=rules)
     with WebhookReceiver(200) as receiver:
         async with (
             running(guarded, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+            api_client(app, make_key()) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=guarded, workspace=workspace)
@@ -196,6 +200,7 @@ async def test_a_name_that_changes_to_an_internal_address_is_never_connected_to(
         assert receiver.received == []
 
 
+@pytest.mark.both_databases
 async def test_after_a_rotation_both_secrets_verify_until_the_grace_period_ends(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
@@ -252,6 +257,7 @@ async def test_an_ordered_webhook_gets_first_attempts_one_at_a_time_and_in_order
         assert [one.event["data"]["object"]["label"] for one in receiver.received] == [str(n) for n in range(10)]
 
 
+@pytest.mark.both_databases
 async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_order(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
@@ -286,14 +292,10 @@ async def test_one_receiver_gets_only_its_share_of_the_concurrent_deliveries(
     narrow = dataclasses.replace(
         settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3)
     )
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate)) as slow, WebhookReceiver() as fast:
-        async with (
-            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(narrow, clock=clock, jitter=lambda: 0.5) as app, api_client(app, make_key()) as http:
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
             await rig.webhook(slow.url, dataEvents=["data_sink.created"])
@@ -318,6 +320,7 @@ def _batches(receiver: WebhookReceiver) -> list[list[str]]:
     ]
 
 
+@pytest.mark.both_databases
 async def test_events_of_entries_share_requests_if_the_webhook_requests_it(rig: Rig) -> None:
     # contract H17
     gate = threading.Event()
@@ -369,14 +372,10 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     narrow = dataclasses.replace(
         settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000)
     )
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
-        async with (
-            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(narrow, clock=clock, jitter=lambda: 0.5) as app, api_client(app, make_key()) as http:
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
             rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
             sink = await rig.sink()
@@ -423,6 +422,7 @@ async def test_a_hanging_receiver_delays_no_other_receiver(rig: Rig, receiver: W
         gate.set()
 
 
+@pytest.mark.both_databases
 async def test_coalescing_sends_the_last_pending_update_with_the_values_sent_before(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
@@ -467,6 +467,7 @@ async def test_coalescing_does_not_move_an_update_before_an_earlier_event(rig: R
     assert verbs == ["deleted", "created", "updated", "deleted", "created", "updated", "deleted"]
 
 
+@pytest.mark.both_databases
 async def test_deleting_a_webhook_cancels_its_pending_deliveries(rig: Rig) -> None:
     # contract H19
     gate = threading.Event()
@@ -588,10 +589,9 @@ async def test_an_attempt_that_raises_is_recorded_and_delays_nothing(
         return [ip_address("127.0.0.1")]
 
     clock = ManualClock()
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(settings, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        api_client(app, make_key()) as http,
     ):
         workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
         rig = Rig(http=http, clock=clock, settings=settings, workspace=workspace)
@@ -606,6 +606,7 @@ async def test_an_attempt_that_raises_is_recorded_and_delays_nothing(
         await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
 
 
+@pytest.mark.both_databases
 async def test_the_log_is_filtered_and_paged_and_shows_responses_to_the_owner_only(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
@@ -668,15 +669,12 @@ async def test_a_trial_is_sent_regardless_of_the_subscription(rig: Rig, receiver
     assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
+@pytest.mark.both_databases
 async def test_old_events_are_deleted_with_their_deliveries(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H13
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with (
-        running(settings) as app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-    ):
+    async with running(settings) as app, api_client(app, make_key()) as http:
         webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
         for _ in range(2):
             await http.post(f"{webhook}/test")
@@ -690,18 +688,15 @@ async def test_old_events_are_deleted_with_their_deliveries(
         assert len((await http.get(f"{webhook}/deliveries")).json()) == 1
 
 
+@pytest.mark.both_databases
 async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the_next_process(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract P5
     gate = threading.Event()
     hasty = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, stop_seconds=0.05))
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
-        async with (
-            running(hasty) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
-        ):
+        async with running(hasty) as app, api_client(app, make_key()) as http:
             webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
             await http.post(f"{webhook}/test")
             first = await arrival(receiver)
@@ -712,6 +707,7 @@ async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the
         assert second.headers["webhook-id"] == first.headers["webhook-id"]
 
 
+@pytest.mark.both_databases
 async def test_an_outcome_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
     # contract H14
     gate = threading.Event()
@@ -735,13 +731,12 @@ Serve = Callable[[bytes | None], AbstractAsyncContextManager[httpx.AsyncClient]]
 @pytest.fixture
 def serve(settings: WorkspacedSettings, make_key: Callable[..., str]) -> Serve:
     """Return a context manager that runs the service with an encryption key, and yields a client."""
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
 
     @asynccontextmanager
     async def serving(key: bytes | None) -> AsyncIterator[httpx.AsyncClient]:
         async with (
             running(dataclasses.replace(settings, encryption_key=key)) as app,
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+            api_client(app, make_key()) as http,
         ):
             yield http
 
@@ -798,6 +793,7 @@ async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_
             assert (await http.get(sealed)).json()["enabled"] is True
 
 
+@pytest.mark.both_databases
 async def test_a_damaged_webhook_is_disabled_and_the_others_go_on(rig: Rig) -> None:
     with WebhookReceiver() as damaged, WebhookReceiver() as other:
         first = await rig.webhook(damaged.url, dataEvents=["data_sink.created"])
@@ -836,16 +832,17 @@ async def test_nothing_more_is_sent_to_a_webhook_of_an_owner_without_a_valid_key
     assert len(receiver.received) == 1
 
 
+@pytest.mark.both_databases
 async def test_two_processes_share_the_deliveries_and_nothing_is_sent_twice(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H14
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    key = make_key()
     async with (
         running(settings) as one,
         running(settings) as other,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=one), base_url="http://s", headers=headers) as http,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=other), base_url="http://s", headers=headers) as second,
+        api_client(one, key) as http,
+        api_client(other, key) as second,
     ):
         webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
         for caller in (http, second) * 10:

@@ -67,6 +67,7 @@ async def test_every_change_of_a_sink_and_its_entries_emits_an_event_with_the_pr
     assert events[6]["data"]["object"] == last
 
 
+@pytest.mark.both_databases
 async def test_a_bulk_emits_one_event_for_each_changed_key(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
     sink = await rig.sink()
@@ -227,6 +228,7 @@ async def test_the_signed_bytes_are_the_sent_bytes(rig: Rig, receiver: WebhookRe
     assert 0 <= age < 60
 
 
+@pytest.mark.both_databases
 async def test_concurrent_changes_are_numbered_without_gaps_and_sent_in_that_order(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:

@@ -12,6 +12,8 @@ from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
 from workspaced.events import fan_out
 from workspaced.storage.factory import transact
 
+pytestmark = pytest.mark.both_databases
+
 
 async def bulk(rig: Rig, sink: str, count: int, value: str) -> None:
     entries = [{"key": f"k{index:04d}", "value": value} for index in range(count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -52,11 +52,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 
 def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
-    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252.
-
-    Raises:
-        ConversionRefused: it has another encoding, or is not text.
-    """
+    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252."""
     with source.open("rb") as file:
         mark = file.read(2)
     for encoding in ("utf-16",) if mark in _UTF16 else ("utf-8", "windows-1252"):
@@ -74,19 +70,14 @@ def _recode(source: Path, encoding: str, target: Path | None) -> None:
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:
-            for part in _parts(file.read):
+            for part in iter(partial(file.read, _PART_BYTES), b""):
                 _require_text(decoded.decode(part))
             decoded.decode(b"", final=True)
             return
         with target.open("w", encoding="utf-8", newline="") as out:
-            for part in _parts(file.read):
+            for part in iter(partial(file.read, _PART_BYTES), b""):
                 out.write(_require_text(decoded.decode(part)))
             out.write(decoded.decode(b"", final=True))
-
-
-def _parts(read: object) -> Iterator[bytes]:
-    while callable(read) and (part := read(_PART_BYTES)):
-        yield part
 
 
 def _require_text(text: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
+
+ErrorClass: TypeAlias = Literal["user", "unsupported", "internal", "timeout"]
+"""Why a conversion failed. After ``internal`` and ``timeout``, another attempt can succeed without a change of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 @contextmanager
 def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
-    """Open a workbook.
-
-    Raises:
-        ConversionRefused: it can't be read, also if an error of the reader leaves the block.
-    """
+    """Open a workbook. Raises ConversionRefused: it can't be read, also if an error of the reader leaves the block."""
     _require_convertible(source)
     try:
         with _opened(source) as workbook:
@@ -56,11 +52,7 @@ def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
 
 
 def sheet_names(workbook: CalamineWorkbook) -> list[str]:
-    """Return the names of the sheets with cells, not of charts.
-
-    Raises:
-        ConversionRefused: there are too many.
-    """
+    """Return the names of the sheets with cells, not of charts. Raises ConversionRefused: there are too many."""
     sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(sheets) > SHEETS:
         raise ConversionRefused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
@@ -68,11 +60,7 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _require_convertible(source: Path) -> None:
-    """Check what can be checked before anything is unpacked.
-
-    Raises:
-        ConversionRefused: it is encrypted, or unpacks to more than is converted.
-    """
+    """Raise ConversionRefused if the file is encrypted, or unpacks to more than is converted, before it is unpacked."""
     with source.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if head.startswith(_COMPOUND) and _ENCRYPTED in head:

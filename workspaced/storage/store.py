@@ -1,22 +1,25 @@
-"""The part of a store that both databases share: threads for queries, streams and the writer."""
+"""The database as one process uses it: threads for queries, streams and the writer, which both databases share."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Required, TypedDict, TypeVar, cast
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.disk import try_disk
-from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit, Perform
-from workspaced.storage.notifications import NotificationListeners
-from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, ReadTransaction, Transaction
+from workspaced.storage.group_commit import GROUP_CALLERS, CommitObserver, GroupCommit, Perform
+from workspaced.storage.port import ReadTransaction, Transaction
 
 T = TypeVar("T")
 _END = object()
+BRIEF_READERS = 2
+"""How many queries of `Store.read_brief` run at once."""
+STREAM_THREADS = 4
+"""How many streams read from the database at once; other streams wait for their next rows."""
 
 
 class StoreOptions(TypedDict, total=False):
@@ -33,8 +36,8 @@ class StoreOptions(TypedDict, total=False):
     observer: CommitObserver
 
 
-class ThreadedStore(ABC):
-    """`workspaced.storage.port.Store` with the blocking parts left to a subclass."""
+class Store(ABC):
+    """A database. It is started once and stopped once. A subclass has the blocking parts."""
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class ThreadedStore(ABC):
         group_callers: int = GROUP_CALLERS,
         observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``folder`` is the data folder, which `check` tests; for the others see `StoreOptions`."""
+        """``folder`` is the data folder, which `check` tests; for the options see `StoreOptions`."""
         self._folder = folder
         self._busy_seconds = busy_seconds
         self._group_callers = group_callers
@@ -55,19 +58,40 @@ class ThreadedStore(ABC):
         self._brief = _ReaderThreads(BRIEF_READERS, "brief-reader")
         self._streams = asyncio.Semaphore(streams)
         self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
-        self._listeners = NotificationListeners()
+        self._listeners: list[tuple[str, asyncio.AbstractEventLoop, Callable[[], None]]] = []
         self._writer: GroupCommit | None = None
 
+    @abstractmethod
+    async def start(self) -> None:
+        """Begin to accept work. Raises StorageUnusable: the store can never start."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Finish all accepted work, then disconnect from the database."""
+
     async def read(self, query: Callable[[ReadTransaction], T]) -> T:
-        """See the port."""
+        """Run a query in one consistent view, on another thread.
+
+        Raises:
+            UnavailableProblem: the database is busy or can't be reached.
+        """
         return await self._lists.run(lambda: self._query(query))
 
     async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
-        """See the port."""
+        """Run a query of a few rows found by indexes, like `read`, but without waiting for the queries of `read`.
+
+        It has its own connections and threads, so that callers are authenticated however many lists are being read.
+
+        Raises:
+            UnavailableProblem: the database is busy or can't be reached.
+        """
         return await self._brief.run(lambda: self._query(query))
 
     async def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
-        """See the port. Each stream has its own connection, so a slow client takes no reader from the others."""
+        """Yield what the query yields, in one consistent view, which is held until the iterator ends or is closed.
+
+        Each stream has its own connection, so a slow client takes no reader from other callers.
+        """
         async with self._streams:
             steps = _iterate_on_threads(self._stream_threads, self._steps(query))
             try:
@@ -77,20 +101,46 @@ class ThreadedStore(ABC):
                 await steps.aclose()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """See the port."""
+        """Do work in a transaction, on the writer's thread. When this returns, its changes survive a loss of power.
+
+        The work of several callers may share a transaction. An exception of one undoes only its own part, and is raised at its
+        own caller. ``weight`` is the approximate number of rows. The work must not block. It may run again after it was undone,
+        so it must have no effects besides its result.
+
+        Raises:
+            UnavailableProblem: the database is busy, full or can't be reached; nothing was changed.
+        """
         if self._writer is None:
             raise UnavailableProblem("starting", "The service is starting.")
         return await self._writer.write(work, weight=weight)
 
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
-        """See the port."""
-        self._listeners.listen(channel, wake)
+        """Call ``wake`` on this event loop after each commit that notifies the channel.
+
+        Commits of this process are always reported. Those of other processes may be missed, so a listener must also look
+        periodically.
+        """
+        self._listeners.append((channel, asyncio.get_running_loop(), wake))
 
     async def check(self) -> None:
-        """See the port."""
+        """Check reading, writing and the schema (readiness).
+
+        Raises:
+            UnavailableProblem: one of them fails; the message says which.
+        """
         await self._brief.run(self._check_schema)
         await asyncio.to_thread(try_disk, self._folder)
         await self.write(self._check_writable)
+
+    def _announce(self, channels: Collection[str] | None) -> None:
+        """Call the callbacks of the channels, or (None) all callbacks. May be called from any thread."""
+        for channel, loop, wake in self._listeners:
+            if channels is not None and channel not in channels:
+                continue
+            try:
+                loop.call_soon_threadsafe(wake)
+            except RuntimeError:  # the loop was closed: its callbacks are gone
+                continue
 
     def _start_writer(self, perform: Perform) -> None:
         self._writer = GroupCommit(perform, callers=self._group_callers, observer=self._observer)

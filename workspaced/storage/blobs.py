@@ -1,4 +1,7 @@
-"""`workspaced.storage.blobs.port.Blobs` in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for uploads.
+"""The bytes of files in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for uploads.
+
+Bytes are identified by their SHA-256 (64 lower-case hexadecimal digits); equal bytes are stored once. The database has the
+references to them. Only `Blobs.sweep` deletes bytes, and only those without a reference.
 
 File locks protect bytes in use from the sweep; the kernel releases them when a process ends.
 - A writer locks its file, or its scratch folder, in ``incoming``. An entry there without a lock was left by a dead process.
@@ -17,19 +20,20 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, TypeVar
+from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.blobs.acquisition import acquired
-from workspaced.storage.blobs.port import Incoming, Referenced
 from workspaced.storage.disk import flush
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Referenced: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
+"""Return those of the digests that committed rows refer to."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WRITE_BYTES = 1_048_576
@@ -38,8 +42,17 @@ _ASKED_AT_ONCE = 500
 _HEX = frozenset("0123456789abcdef")
 
 
-class DiskBlobs:
-    """Start it once; stop it once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """Bytes that were received and survive a loss of power, but are not published at their address yet."""
+
+    sha256: str
+    size: int
+    path: Path
+
+
+class Blobs:
+    """The bytes as one process uses them; several processes may use them at once. Start it once; stop it once."""
 
     def __init__(self, folder: Path, *, threads: int = 8) -> None:
         self._folder = folder
@@ -47,11 +60,7 @@ class DiskBlobs:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="blobs")
 
     async def start(self) -> None:
-        """Create the folder.
-
-        Raises:
-            OSError: it can't be created.
-        """
+        """Create the folder. Raises OSError: it can't be created."""
         await self._do(self._incoming.mkdir, mode=0o700, parents=True, exist_ok=True)
 
     async def stop(self) -> None:
@@ -60,7 +69,13 @@ class DiskBlobs:
 
     @asynccontextmanager
     async def receive(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[Incoming, None]:
-        """See the port. Bytes are hashed and written on threads, a megabyte at a time."""
+        """Receive bytes. Bytes that were not `kept` are deleted at the end of the block.
+
+        They are hashed and written on threads, a megabyte at a time.
+
+        Raises:
+            UnavailableProblem: the disk is full or fails; nothing remains.
+        """
         path = self._incoming / uuid.uuid4().hex
         with _as_problem():
             file = await self._acquire(_create, path, release=lambda file: _drop(file, path))
@@ -72,14 +87,20 @@ class DiskBlobs:
                 with _as_problem():
                     await self._do(_append, file, digest.update, part)
             with _as_problem():
-                await self._do(_flush, file)
+                await self._do(os.fsync, file.fileno())
             yield Incoming(sha256=digest.hexdigest(), size=size, path=path)
         finally:
             await self._finally(_drop, file, path)
 
     @asynccontextmanager
     async def kept(self, *incoming: Incoming) -> AsyncGenerator[None, None]:
-        """See the port."""
+        """Publish the bytes at their addresses, durably, and protect them from sweeps during the block.
+
+        The block commits the reference to them; if it does not, a later sweep deletes them.
+
+        Raises:
+            UnavailableProblem: the disk is full or fails.
+        """
         async with AsyncExitStack() as held:
             for shard in sorted({self._shard(one.sha256) for one in incoming}):
                 with _as_problem():
@@ -91,7 +112,11 @@ class DiskBlobs:
             yield
 
     async def read(self, sha256: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
-        """See the port."""
+        """Yield ``length`` bytes from ``start`` on, in pieces.
+
+        Raises:
+            UnavailableProblem: the bytes are missing or unreadable, although the database refers to them.
+        """
         try:
             with _as_problem():
                 file = await self._acquire(_open, self.as_file(sha256), release=lambda file: file.close())
@@ -115,12 +140,12 @@ class DiskBlobs:
             await self._finally(file.close)
 
     def as_file(self, sha256: str) -> Path:
-        """See the port."""
+        """Return a read-only file with these bytes."""
         return self._shard(sha256) / sha256[2:]
 
     @asynccontextmanager
     async def scratch(self) -> AsyncGenerator[Path, None]:
-        """See the port."""
+        """Create an empty folder that exists during the block; the sweep deletes those of killed processes."""
         folder = self._incoming / uuid.uuid4().hex
         with _as_problem():
             descriptor = await self._acquire(
@@ -132,7 +157,7 @@ class DiskBlobs:
             await self._finally(_drop_folder, descriptor, folder)
 
     async def sweep(self, referenced: Referenced) -> int:
-        """See the port."""
+        """Delete bytes without a reference, and what killed processes left; return how many items were deleted."""
         with _as_problem():
             dropped = await self._do(_drop_abandoned, self._incoming)
             for shard in await self._do(_shards, self._folder):
@@ -177,6 +202,17 @@ class DiskBlobs:
             raise
 
 
+async def acquired(opening: asyncio.Future[T], release: Callable[[T], object]) -> T:
+    """Return what a thread opens. If the caller is cancelled meanwhile, wait for it and release it."""
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            release(opening.result())
+        raise
+
+
 def _is_name(sha256: str) -> bool:
     return len(sha256) == 64 and _HEX.issuperset(sha256)
 
@@ -213,11 +249,7 @@ async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
 
 @contextmanager
 def _as_problem() -> Iterator[None]:
-    """Raise the problem for an error of the disk.
-
-    Raises:
-        UnavailableProblem: there was an error; a missing file stays a FileNotFoundError.
-    """
+    """Raise UnavailableProblem for an error of the disk; a missing file stays a FileNotFoundError."""
     try:
         yield
     except OSError as error:
@@ -271,10 +303,6 @@ def _append(file: BinaryIO, note: Callable[[bytes], None], part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[file.write(view) :]
-
-
-def _flush(file: BinaryIO) -> None:
-    os.fsync(file.fileno())
 
 
 def _drop(file: BinaryIO, path: Path) -> None:

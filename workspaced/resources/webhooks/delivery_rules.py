@@ -1,4 +1,6 @@
-"""Select the waiting deliveries of a webhook that may be sent now (contract H12). Performs no I/O.
+"""Which waiting deliveries of a webhook may be sent now, when to retry, and when to disable a webhook (contract H11, H12).
+
+This module performs no I/O.
 
 First attempts of one resource are made one at a time, in the order of their numbers. Different resources do not wait for each
 other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of
@@ -8,9 +10,15 @@ a sink is sent after the earlier events of its entries, and before the later one
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from workspaced.events.resource import sink_of_entry
+from workspaced.events.payload import sink_of_entry
+from workspaced.settings.workers import DeliverySettings
+
+_DAY_MS: Final = 86_400_000
+RETRY_AFTER_CAP_SECONDS: Final = 86_400.0
+GIVE_UP_AFTER_MS: Final = 5 * _DAY_MS
+GIVE_UP_FAILURES: Final = 20
 
 
 class Waiting(NamedTuple):
@@ -52,3 +60,21 @@ def ready_in_order(window: Sequence[Waiting], *, now: int, batch: int) -> list[i
             break
         together.append(waiting.number)
     return together or [window[0].number]
+
+
+def due_again(
+    settings: DeliverySettings, tries: int, *, now: int, jitter: float, retry_after_seconds: float | None
+) -> int | None:
+    """Return when to try again after ``tries`` attempts, in milliseconds since 1970; None: never.
+
+    ``jitter`` is from 0 to 1. ``retry_after_seconds`` is the receiver's Retry-After; it can only postpone the attempt.
+    """
+    if tries >= len(settings.retry_seconds):
+        return None
+    pause = settings.retry_seconds[tries] * 1_000 * (1 + settings.jitter * (2 * jitter - 1))
+    return now + int(max(pause, (retry_after_seconds or 0) * 1_000))
+
+
+def must_disable(*, failing_since: int, failures: int, now: int) -> bool:
+    """Whether a webhook must be disabled, because it has failed for a time and a number of attempts without a success."""
+    return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES
