@@ -6,13 +6,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+import msgspec
 
 from connectors.formats.json import Json
 from connectors.push.authentication import Denied, check_body, check_headers, message_id
-from connectors.push.listener import PushRefused, PushResponse
-from connectors.push.message import NotStored, PushedMessage
 from connectors.push.options import PushOptions
-from connectors.push.rate import RequestRate
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
@@ -22,7 +22,54 @@ _COMMIT_SECONDS = 25.0
 _RETRY_SECONDS = 5.0
 _MESSAGES = 256
 _MIN_INBOX_BYTES = 8 << 20
-_UNAVAILABLE = "The records can't be stored now. Send the request again later."
+
+
+class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Decoded records of one request. ``id``: empty if the client sends none.
+
+    ``stored`` becomes True when the records are durable, and False if they can't be stored now: the client sends them again. It
+    is cancelled if the client does not wait any more.
+    """
+
+    id: str
+    chunks: tuple[RecordChunk, ...]
+    size: int
+    stored: Future[bool] = msgspec.field(default_factory=Future)
+
+
+class PushRefused(Exception):
+    """The response to a request that was not accepted. ``retry_after``: seconds, 0 for no such header."""
+
+    def __init__(
+        self, status: int, sentence: str, *, retry_after: float = 0.0, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.retry_after = retry_after
+        self.headers = headers
+
+
+class RequestRate:
+    """A bucket of tokens: ``per_second`` requests, and twice as many at once. ``now`` is monotonic seconds."""
+
+    def __init__(self, per_second: float, *, now: float) -> None:
+        self._per_second = per_second
+        self._most = max(1.0, 2 * per_second)
+        self._tokens = self._most
+        self._at = now
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token, 0 if there is one."""
+        self._tokens = min(self._most, self._tokens + max(0.0, now - self._at) * self._per_second)
+        self._at = now
+        return max(0.0, (1 - self._tokens) / self._per_second)
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until there is one."""
+        wait = self.wait(now)
+        if not wait:
+            self._tokens -= 1
+        return wait
 
 
 class PushEndpoint:
@@ -52,73 +99,71 @@ class PushEndpoint:
         """Respond with 503 until `accept`, because what was read could not be stored."""
         self._accepts.clear()
         for message in self.inbox.take(_MESSAGES):
-            fail(message)
+            if message.stored.set_running_or_notify_cancel():
+                message.stored.set_result(False)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """See `Endpoint.check`."""
+        """Check a request before its body is read.
+
+        Raises:
+            PushRefused: it is not accepted.
+        """
         try:
             check_headers(self._options.auth, headers, self._now())
             message_id(headers)
         except Denied as error:
-            raise PushRefused(self._denied(error)) from None
+            raise self._denied(error) from None
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
         if wait := self._rate.wait(time.monotonic()):
-            raise PushRefused(self._too_many(wait))
+            raise self._too_many(wait)
         if not self._accepts.is_set() or self.inbox.is_closed:
-            raise PushRefused(self._unavailable())
+            raise self._unavailable()
 
-    async def respond(self, headers: Mapping[str, str], body: bytes) -> PushResponse:
-        """See `Endpoint.respond`. 204 if the records are durable, or the message was stored before."""
+    async def store(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Store the records of a request that `check` has passed; return when they are durable, or were stored before.
+
+        Raises:
+            PushRefused: nothing was stored.
+        """
         try:
             check_body(self._options.auth, headers, body)
         except Denied as error:
-            return self._denied(error)
+            raise self._denied(error) from None
         if wait := self._rate.take(time.monotonic()):
-            return self._too_many(wait)
+            raise self._too_many(wait)
         if self._options.mode == "wake":
             self._on_wake()
-            return PushResponse(status=204)
+            return
         try:
             chunks = await asyncio.to_thread(self._decode, body)
         except SourceBroken as error:
-            return PushResponse(status=422, sentence=str(error))
+            raise PushRefused(422, str(error)) from None
         except SourceUnavailable as error:
-            return self._unavailable(str(error))
-        return await self._store(PushedMessage(id=message_id(headers), chunks=chunks, size=len(body)))
-
-    async def _store(self, message: PushedMessage) -> PushResponse:
+            raise self._unavailable(str(error)) from None
+        message = PushedMessage(id=message_id(headers), chunks=chunks, size=len(body))
         if not self.inbox.offer(message, message.size + 1):
-            return self._unavailable()
+            raise self._unavailable()
         try:
             async with asyncio.timeout(_COMMIT_SECONDS):
-                await asyncio.wrap_future(message.stored)
-        except (NotStored, TimeoutError):
-            return self._unavailable()
-        return PushResponse(status=204)
-
-    def _too_many(self, wait: float) -> PushResponse:
-        self.refused += 1
-        return PushResponse(status=429, sentence="Too many requests; send fewer.", retry_after=wait)
-
-    def _unavailable(self, sentence: str = _UNAVAILABLE) -> PushResponse:
-        self.refused += 1
-        return PushResponse(status=503, sentence=sentence, retry_after=_RETRY_SECONDS)
-
-    def _denied(self, error: Denied) -> PushResponse:
-        challenge = (("WWW-Authenticate", "Bearer"),) if self._options.auth.type == "bearer" else ()
-        return PushResponse(status=401, sentence=str(error), headers=challenge)
+                is_stored = await asyncio.wrap_future(message.stored)
+        except TimeoutError:
+            is_stored = False
+        if not is_stored:
+            raise self._unavailable()
 
     def _decode(self, body: bytes) -> tuple[RecordChunk, ...]:
-        """Return the records of a body, all of them or none.
-
-        Raises:
-            SourceBroken: the body is not of the format.
-            SourceUnavailable: the format can't be used now.
-        """
         return tuple(decode(body, self._options.format or Json(), name="The body"))
 
+    def _too_many(self, wait: float) -> PushRefused:
+        self.refused += 1
+        return PushRefused(429, "Too many requests; send fewer.", retry_after=wait)
 
-def fail(message: PushedMessage) -> None:
-    """Have a message be sent again, unless its client waits no more."""
-    if message.stored.set_running_or_notify_cancel():
-        message.stored.set_exception(NotStored(_UNAVAILABLE))
+    def _unavailable(
+        self, sentence: str = "The records can't be stored now. Send the request again later."
+    ) -> PushRefused:
+        self.refused += 1
+        return PushRefused(503, sentence, retry_after=_RETRY_SECONDS)
+
+    def _denied(self, error: Denied) -> PushRefused:
+        challenge = (("WWW-Authenticate", "Bearer"),) if self._options.auth.type == "bearer" else ()
+        return PushRefused(401, str(error), headers=challenge)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from connectors.formats.json import Json
 from connectors.push import PushConnector, PushOptions
-from connectors.push.message import PushedMessage
+from connectors.push.endpoint import PushedMessage
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
 from ingestd.core.mapping import EntrySpec, Mapping
