@@ -116,9 +116,7 @@ class ObjectStore(RemoteStore):
             if not await self._is_copied(target, identity, sha256):
                 await obstore.delete_async(self._store, target)  # replaced just before: it was not read
                 return False
-            if await self._is_same(
-                path, identity
-            ):  # otherwise the new object stays, and the copy is the one that was read
+            if await self._is_same(path, identity):  # else a new object stays, and the copy is the one that was read
                 await obstore.delete_async(self._store, path)
             return True
 
@@ -166,7 +164,7 @@ class ObjectStore(RemoteStore):
 
     def close(self) -> None:
         """See `RemoteStore.close`."""
-        self._loop.close(_nothing)
+        self._loop.close()
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -211,10 +209,6 @@ class ObjectStore(RemoteStore):
 
     def _shown(self, path: str) -> str:
         return self._address.display(path)
-
-
-async def _nothing() -> None:
-    return
 
 
 def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
