@@ -35,15 +35,17 @@ class RequestLoop:
             SourceUnavailable: the daemon stops.
         """
         try:
-            with self._lock:
-                if self._interrupted:
-                    raise asyncio.CancelledError
-                if self._thread is None:
-                    self._thread = LoopThread(self._name)
-                request = self._thread.start(self._tracked(work))
-            return request.result()
+            return self._started(work).result()
         except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two classes
             raise SourceUnavailable("The reading was interrupted, because the source is closed.") from None
+
+    def _started(self, work: Callable[[], Coroutine[Any, Any, T]]) -> concurrent.futures.Future[T]:
+        with self._lock:
+            if self._interrupted:
+                raise asyncio.CancelledError
+            if self._thread is None:
+                self._thread = LoopThread(self._name)
+            return self._thread.start(self._tracked(work))
 
     async def _tracked(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop().set_exception_handler(self._report)

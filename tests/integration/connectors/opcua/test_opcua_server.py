@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 
 from connectors.opcua import OpcuaConnector, OpcuaOptions
-from connectors.opcua.application_certificate import fingerprint
+from connectors.opcua.security import fingerprint
 from connectors.opcua.session import ServerSession
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.opcua_server import OpcuaServer, opcua_server, server_certificate
