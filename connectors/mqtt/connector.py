@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
-from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused
+from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused, Received
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
-from connectors.mqtt.message import Received
 from connectors.mqtt.options import MqttOptions, Version
 from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
-from connectors.mqtt.session_file import SessionFile
-from connectors.mqtt.stored_state import StoredState
+from connectors.mqtt.session import SessionFile, StoredState
 from connectors.mqtt.topics import topic_facts
 from ingestd.sdk import (
     Batch,
@@ -207,12 +205,7 @@ class MqttConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self, session: SessionFile) -> None:
-        """Connect if there is no connection, and set the subscriptions.
-
-        Raises:
-            SourceUnavailable: the broker is not reachable now, or the last connection was too short to try at once.
-            SourceBroken: the broker refuses this client as configured.
-        """
+        """Connect if there is no connection, and set the subscriptions; wait after a connection that was too short."""
         former = self._connection
         if former is not None:
             if former.is_open:
@@ -308,12 +301,7 @@ class MqttConnector(Connector):
         self._confirming = connection
 
     def _confirm(self, connection: BrokerConnection, session: SessionFile) -> bool:
-        """Return whether the broker has confirmed the subscriptions.
-
-        Raises:
-            SourceBroken: it refused one.
-            SourceUnavailable: it did not respond in time.
-        """
+        """Return whether the broker has confirmed the subscriptions; see `BrokerConnection.granted`."""
         with self._failing(connection):
             notes = connection.granted()
         if notes is None:

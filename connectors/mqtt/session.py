@@ -1,4 +1,4 @@
-"""The name of the session at the broker and its subscriptions, kept beside the state file."""
+"""What is stored of a session: its name and subscriptions beside the state file, and its last messages in the cursor."""
 
 from __future__ import annotations
 
@@ -7,10 +7,51 @@ import re
 import secrets
 from collections.abc import Mapping
 
-from ingestd.sdk import KeptFile, SourceBroken
+import msgspec
+
+from connectors.mqtt.connection import IN_FLIGHT, Received
+from ingestd.sdk import Cursor, KeptFile, SourceBroken
 
 _LONGEST = 23
 """The length of a client id, in characters, that every broker accepts."""
+
+
+class StoredState(msgspec.Struct):
+    """``number``: records and rejections so far. ``recent``: packet number and digest of the last messages of ``session``."""
+
+    session: str
+    number: int = 0
+    recent: list[tuple[int, str]] = msgspec.field(default_factory=list)
+
+    @classmethod
+    def of(cls, cursor: Cursor | None, session: str) -> StoredState:
+        """Return the state of a cursor. The messages of another session are unknown to this one.
+
+        Raises:
+            SourceBroken: the cursor is not one of this connector.
+        """
+        if cursor is None:
+            return cls(session)
+        number, recent = cursor.get("number"), cursor.get("recent")
+        if not isinstance(number, int) or not isinstance(recent, list):
+            raise SourceBroken(
+                "The stored cursor is not one of this connector, or a newer release wrote it. Use that release, or `ingestd"
+                " cursor reset`: the broker has only what is not acknowledged."
+            )
+        if cursor.get("session") != session:
+            recent = []
+        known = [(int(one[0]), str(one[1])) for one in recent if isinstance(one, list | tuple) and len(one) == 2]
+        return cls(session, number, known)
+
+    def note(self, message: Received) -> None:
+        """Add a message that is stored with the next cursor."""
+        if message.qos:
+            self.recent.append((message.packet, message.digest))
+            del self.recent[:-IN_FLIGHT]
+
+    def to_cursor(self) -> Mapping[str, object]:
+        """Return the cursor."""
+        return {"session": self.session, "number": self.number, "recent": [list(one) for one in self.recent]}
 
 
 class SessionFile:
