@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_texts
 from connectors.http.boundary import Boundary
-from connectors.http.collection import Collector, Faulty
+from connectors.http.collection import Collected, Faulty, collect
 from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, display
 from connectors.http.options import HttpOptions, SinceOptions
 from connectors.http.spool import Block, Spool, Stored, digest_of
@@ -52,7 +52,6 @@ class HttpConnector(Connector):
         if options.ca_file is not None:
             self.options = options.model_copy(update={"ca_file": context.base / options.ca_file})
         self._exchange = PageExchange(self.options)
-        self._collector = Collector(self.options, self._exchange)
         self._task: asyncio.Task[Any] | None = None
         self._interrupted = False
         self._refused = ""
@@ -77,7 +76,7 @@ class HttpConnector(Connector):
             with Spool() as spool:
                 since = self.options.since
                 extra = _asked(since, since.start) if since is not None else {}
-                found = self._run(lambda: self._collector.collect(spool, extra, most_pages=1))
+                found = self._collect(spool, extra, most_pages=1)
                 yield Step(name=name, outcome="passed", sentence=f"{display(self.options.url)} responds.")
                 name = "records"
                 some = [text for block in spool.blocks(spool.stored[:_SAMPLE]) for _, text in block]
@@ -130,21 +129,16 @@ class HttpConnector(Connector):
             is_same, first = self._run(lambda: self._ask(pages))
             if is_same:
                 return
-        found = self._run(lambda: self._collector.collect(spool, {}, first=first))
+        found = self._collect(spool, {}, first=first)
         chosen = spool.latest()
         is_whole = (
             self.options.deletes == "keep" or found.is_complete(one.key for one in chosen) or self._finds_again(chosen)
         )
         self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
         end = {"of": self._identity(), "pages": storable(found.validators) if is_whole else []}
-        held: Batch | None = None
         begin = {"of": self._identity()}
-        for batch in self._batches(spool, chosen, found.faulty, begin, lambda _: begin):
-            if held is not None:
-                yield held
-            held = dataclasses.replace(batch, partial=not is_whole)
-        if held is not None:
-            yield dataclasses.replace(held, cursor=end, last=True)
+        for batch in mark_last(self._batches(spool, chosen, found.faulty, begin, lambda _: begin)):
+            yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
         """Ask whether the pages of the last reading are the same; return the first page, if it was sent instead."""
@@ -157,7 +151,7 @@ class HttpConnector(Connector):
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
         """Read all pages once more and return whether they have the same keys."""
         with Spool() as second:
-            self._run(lambda: self._collector.collect(second, {}))
+            self._collect(second, {})
             return {one.key for one in second.stored} == {one.key for one in chosen}
 
     # ------------------------------------------------------------------------------------------------------- incremental
@@ -168,7 +162,7 @@ class HttpConnector(Connector):
             raise AssertionError("only called with since")
         boundary = Boundary.of(cursor, overlap=since.overlap)
         asked = boundary.asked or since.start
-        found = self._run(lambda: self._collector.collect(spool, _asked(since, asked)))
+        found = self._collect(spool, _asked(since, asked))
         fresh = boundary.divide(spool)
         faulty = boundary.new_faults(found.faulty)
         if fresh or faulty:
@@ -215,13 +209,11 @@ class HttpConnector(Connector):
         keys = [block[number - 1][0].key for number in chunk.positions]
         return replace(chunk, positions=pl.Series("position", keys, dtype=pl.String))
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings.
+    def _collect(self, spool: Spool, extra: Mapping[str, str], **more: Any) -> Collected:
+        return self._run(lambda: collect(self.options, self._exchange, spool, extra, **more))
 
-        Raises:
-            SourceUnavailable: the service does not respond now, or the daemon stops.
-            SourceBroken: the service can't be read as configured, or has refused the credentials before.
-        """
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings."""
         if self._refused:
             raise AccessRefused(self._refused)
 

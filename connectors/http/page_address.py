@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpx
 
 from connectors.http.document import PageDocument
-from connectors.http.exchange import PageResponse, display
+from connectors.http.exchange import PageResponse
 from connectors.http.options import HttpOptions, PagingOptions
 from ingestd.sdk import SourceBroken
 
@@ -100,13 +100,6 @@ class Paging:
                 if given.get_list(name) == [value.get_secret_value()]
             ],
         )
-
-
-def check_new(target: str, visited: set[str], url: str) -> None:
-    """Raise `SourceBroken` if a page was read before: the service would be asked for ever."""
-    if target in visited:
-        raise SourceBroken(f"{display(url)} leads from a page to one that was read already. Check page.")
-    visited.add(target)
 
 
 def _without(url: str, names: Iterable[str]) -> str:
