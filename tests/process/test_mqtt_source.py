@@ -19,7 +19,7 @@ from tests.support.mosquitto import Mosquitto, mosquitto
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 KILLS = int(os.environ.get("INGESTD_MQTT_KILLS", "5"))
-UPDATES = 1_000 * KILLS
+UPDATES = 5_000
 KEYS = 100
 
 
