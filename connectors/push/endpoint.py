@@ -1,8 +1,15 @@
-"""The path of one source: who may send, how much, and when a request is acknowledged."""
+"""The path of one source: who may send, how much, and when a request is acknowledged.
+
+A client proves its identity by a bearer token, or by a signature as Standard Webhooks 1.0 specifies it:
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,8 +18,7 @@ from concurrent.futures import Future
 import msgspec
 
 from connectors.formats.json import Json
-from connectors.push.authentication import Denied, check_body, check_headers, message_id
-from connectors.push.options import PushOptions
+from connectors.push.options import BearerToken, PushAuth, PushOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
@@ -22,6 +28,12 @@ _COMMIT_SECONDS = 25.0
 _RETRY_SECONDS = 5.0
 _MESSAGES = 256
 _MIN_INBOX_BYTES = 8 << 20
+_PREFIXES = ("webhook", "svix")
+"""Svix, from which Standard Webhooks comes, has its own names for the same headers."""
+_PARTS = ("id", "timestamp", "signature")
+SIGNATURE_HEADERS = frozenset(f"{prefix}-{part}" for prefix in _PREFIXES for part in _PARTS)
+_MAX_SIGNATURES = 10
+_MAX_ID = 256
 
 
 class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,11 +120,8 @@ class PushEndpoint:
         Raises:
             PushRefused: it is not accepted.
         """
-        try:
-            check_headers(self._options.auth, headers, self._now())
-            message_id(headers)
-        except Denied as error:
-            raise self._denied(error) from None
+        _check_headers(self._options.auth, headers, self._now())
+        _message_id(headers)
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
         if wait := self._rate.wait(time.monotonic()):
             raise self._too_many(wait)
@@ -125,10 +134,7 @@ class PushEndpoint:
         Raises:
             PushRefused: nothing was stored.
         """
-        try:
-            check_body(self._options.auth, headers, body)
-        except Denied as error:
-            raise self._denied(error) from None
+        _check_body(self._options.auth, headers, body)
         if wait := self._rate.take(time.monotonic()):
             raise self._too_many(wait)
         if self._options.mode == "wake":
@@ -140,7 +146,7 @@ class PushEndpoint:
             raise PushRefused(422, str(error)) from None
         except SourceUnavailable as error:
             raise self._unavailable(str(error)) from None
-        message = PushedMessage(id=message_id(headers), chunks=chunks, size=len(body))
+        message = PushedMessage(id=_message_id(headers), chunks=chunks, size=len(body))
         if not self.inbox.offer(message, message.size + 1):
             raise self._unavailable()
         try:
@@ -164,6 +170,62 @@ class PushEndpoint:
         self.refused += 1
         return PushRefused(503, sentence, retry_after=_RETRY_SECONDS)
 
-    def _denied(self, error: Denied) -> PushRefused:
-        challenge = (("WWW-Authenticate", "Bearer"),) if self._options.auth.type == "bearer" else ()
-        return PushRefused(401, str(error), headers=challenge)
+
+def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> None:
+    """Check what the headers prove, before the body is read. ``now``: seconds since the epoch."""
+    if isinstance(auth, BearerToken):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        # Digests of equal length: the time of the comparison shows nothing about the token.
+        known = hashlib.sha256(auth.token.get_secret_value().encode()).digest()
+        is_same = hmac.compare_digest(hashlib.sha256(token.strip().encode("latin-1")).digest(), known)
+        if scheme.lower() != "bearer" or not is_same:
+            raise PushRefused(
+                401,
+                "The request needs the header Authorization with the right bearer token.",
+                headers=(("WWW-Authenticate", "Bearer"),),
+            )
+        return
+    prefix = _prefix(headers)
+    missing = [name for part in _PARTS if not headers.get(name := f"{prefix}-{part}")]
+    if missing:
+        raise PushRefused(401, f"The request needs the header {missing[0]}, as Standard Webhooks says.")
+    timestamp = headers[f"{prefix}-timestamp"]
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 15):
+        raise PushRefused(401, f"The header {prefix}-timestamp must be a number of seconds since 1970.")
+    if abs(now - int(timestamp)) > auth.tolerance_seconds:
+        raise PushRefused(
+            401, f"The time of {prefix}-timestamp is too far from the present; check both clocks, and sign again."
+        )
+
+
+def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
+    """Check that a signature of the body is by a known secret, after `_check_headers`."""
+    if isinstance(auth, BearerToken):
+        return
+    prefix = _prefix(headers)
+    signed = f"{headers[f'{prefix}-id']}.{headers[f'{prefix}-timestamp']}.".encode("latin-1") + body
+    given = [
+        one.removeprefix("v1,").encode("latin-1")
+        for one in headers[f"{prefix}-signature"].split(" ")[:_MAX_SIGNATURES]
+        if one.startswith("v1,")
+    ]
+    is_valid = False
+    for key in auth.keys:
+        expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+        for one in given:  # all are compared, so that the time does not show which one fits
+            is_valid |= hmac.compare_digest(expected, one)
+    if not is_valid:
+        raise PushRefused(401, f"No signature of {prefix}-signature fits the body and the secret.")
+
+
+def _message_id(headers: Mapping[str, str]) -> str:
+    """Return the id of the message, which is the same in each repetition; empty if the client sends none."""
+    found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
+    if len(found) > _MAX_ID:
+        raise PushRefused(401, f"The id of the message has more than {_MAX_ID} characters.")
+    return found
+
+
+def _prefix(headers: Mapping[str, str]) -> str:
+    """Return with what the names of the headers begin: all of one request have the same prefix."""
+    return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])
