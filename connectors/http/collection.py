@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from connectors.formats.ndjson.exact import LineUnreadable, parse_record
-from connectors.http.document import PageDocument
-from connectors.http.exchange import PageExchange, PageResponse, display
+from connectors.http.exchange import PageExchange, PageResponse, Validator, display, validator_of
 from connectors.http.options import HttpOptions
-from connectors.http.page_address import Paging
+from connectors.http.pages import PageDocument, Paging
 from connectors.http.since import NoRank, read_change
 from connectors.http.spool import Spool, digest_of
-from connectors.http.validators import Validator, validator_of
 from ingestd.sdk import Reject, SourceBroken, note_progress
 
 _SHOWN_BYTES = 1000

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from connectors.formats.ndjson.block import CELLS, read_texts
 from connectors.http.boundary import Boundary
 from connectors.http.collection import Collected, Faulty, collect
-from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, display
+from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, Validator, conditions, display
 from connectors.http.options import HttpOptions, SinceOptions
 from connectors.http.spool import Block, Spool, Stored, digest_of
-from connectors.http.validators import Validator, conditions, storable
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -37,6 +36,8 @@ from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLo
 T = TypeVar("T")
 
 _SAMPLE = 100
+_MOST_VALIDATORS = 100
+"""More pages are not asked one by one: the cursor would become large."""
 _MOVED = "The records of {url} moved while its pages were read, so no missing record was removed. The next reading tries again."
 
 
@@ -135,7 +136,7 @@ class HttpConnector(Connector):
             self.options.deletes == "keep" or found.is_complete(one.key for one in chosen) or self._finds_again(chosen)
         )
         self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
-        end = {"of": self._identity(), "pages": storable(found.validators) if is_whole else []}
+        end = {"of": self._identity(), "pages": _storable(found.validators) if is_whole else []}
         begin = {"of": self._identity()}
         for batch in mark_last(self._batches(spool, chosen, found.faulty, begin, lambda _: begin)):
             yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
@@ -246,6 +247,12 @@ class HttpConnector(Connector):
     def _identity(self) -> str:
         """Return what a cursor belongs to."""
         return digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
+
+
+def _storable(validators: Sequence[Validator | None]) -> list[Validator]:
+    """Return the validators for a cursor: all of them, or none."""
+    known = [validator for validator in validators if validator is not None]
+    return known if len(known) == len(validators) <= _MOST_VALIDATORS else []
 
 
 def _asked(since: SinceOptions, value: str) -> dict[str, str]:

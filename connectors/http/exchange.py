@@ -10,6 +10,7 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from urllib.parse import quote_plus, urljoin, urlsplit
 
 import httpx
@@ -19,9 +20,14 @@ from connectors.http.options import BasicAuth, BearerAuth, HeaderAuth, HttpOptio
 from connectors.tls import classify, describe, find_tls_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
+Validator: TypeAlias = Mapping[str, str]
+"""``target``, the address of a page without secrets, and its ``etag`` or its time of change ``modified``."""
+
 PAGE_BYTES = 64 * 2**20
 """The most bytes of a page, unpacked."""
 
+_APART_SECONDS = 60
+"""A time of change counts in seconds. A later change within the same second would have the same time (RFC 9110, 8.8.2.2)."""
 _REDIRECTS = 5
 _WAITS = 3
 _LONGEST_WAIT_SECONDS = 60.0
@@ -184,6 +190,25 @@ class PageExchange:
                 limits=httpx.Limits(max_connections=2),
             )
         return self._client
+
+
+def validator_of(target: str, response: PageResponse) -> Validator | None:
+    """Return how to ask for changes of a page; None if the service says nothing certain."""
+    etag = response.headers.get("etag", "").strip()
+    if etag:
+        return {"target": target, "etag": etag}
+    modified, now = (response.headers.get(name, "") for name in ("last-modified", "date"))
+    then, at = (email.utils.parsedate_tz(text) for text in (modified, now))
+    if then is None or at is None or email.utils.mktime_tz(at) - email.utils.mktime_tz(then) < _APART_SECONDS:
+        return None
+    return {"target": target, "modified": modified}
+
+
+def conditions(validator: Validator) -> dict[str, str]:
+    """Return the headers that request the page only if it changed."""
+    if "etag" in validator:
+        return {"if-none-match": validator["etag"]}
+    return {"if-modified-since": validator["modified"]}
 
 
 def display(url: str) -> str:
