@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused, Received
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
-from connectors.mqtt.options import MqttOptions, Version
+from connectors.mqtt.options import MqttOptions, Version, topic_facts
 from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
 from connectors.mqtt.session import SessionFile, StoredState
-from connectors.mqtt.topics import topic_facts
 from ingestd.sdk import (
     Batch,
     ConnectionHealth,
