@@ -196,15 +196,13 @@ class RemoteFolder:
         self.store.fetch(self.path(name), content, most=_TEXT_BYTES)
         return content.getvalue().decode("utf-8", "replace")
 
-    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> RemoteFolderView:
+    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> _FolderView:
         """See `Views.folder_view`."""
-        return RemoteFolderView(folder=self, files=files, cache=cache)
+        return _FolderView(folder=self, files=files, cache=cache)
 
-    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> RemoteFileView:
+    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> _FileView:
         """See `Views.file_view`."""
-        return RemoteFileView(
-            name=name, folder=self, identity=identity, now=now, cache=cache, format_for=self._format_for
-        )
+        return _FileView(name=name, folder=self, identity=identity, now=now, cache=cache, format_for=self._format_for)
 
 
 class _Listing:
@@ -249,7 +247,7 @@ def _printable(name: str) -> str:
     return name.encode("unicode_escape").decode("ascii")[:300] if not name.isprintable() else name[:300]
 
 
-class RemoteFolderView(msgspec.Struct, frozen=True, kw_only=True):
+class _FolderView(msgspec.Struct, frozen=True, kw_only=True):
     """The folder at one scan. Implements `FolderView`."""
 
     folder: RemoteFolder
@@ -257,7 +255,6 @@ class RemoteFolderView(msgspec.Struct, frozen=True, kw_only=True):
     cache: ContentCache
 
     def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """See `FolderView.matching`."""
         return {
             base: identity
             for base, identity in self.folder.companions(folder)
@@ -265,11 +262,10 @@ class RemoteFolderView(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def text(self, name: str, identity: Identity) -> str:
-        """See `FolderView.text`."""
         return self.cache.get(name, identity, "text", lambda: self.folder.text(name))
 
 
-class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
+class _FileView(msgspec.Struct, frozen=True, kw_only=True):
     """One file at one scan. Implements `FileView`."""
 
     name: str
@@ -281,12 +277,10 @@ class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def base(self) -> str:
-        """See `FileView.base`."""
         return self.name.rpartition("/")[2]
 
     @contextmanager
     def open_file(self) -> Iterator[BinaryIO]:
-        """See `FileView.open_file`. A copy, which has no name."""
         with tempfile.TemporaryFile() as copy:
             self.folder.store.fetch(self.folder.path(self.name), cast("BinaryIO", copy), expected=self.identity)
             copy.seek(0)
@@ -294,22 +288,18 @@ class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def format(self) -> Format:
-        """See `FileView.format`."""
         return self.format_for(self.name)
 
     def _beside(self, base: str) -> str:
         return self.name[: len(self.name) - len(self.base)] + base
 
     def sibling(self, base: str) -> Identity | None:
-        """See `FileView.sibling`."""
         return self.folder.companion(self._beside(base))
 
     def sibling_text(self, base: str) -> str:
-        """See `FileView.sibling_text`."""
         return self.folder.text(self._beside(base))
 
     def sha256(self) -> str:
-        """See `FileView.sha256`."""
         return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
@@ -317,5 +307,4 @@ class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
             return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
-        """See `FileView.cached`."""
         return self.cache.get(self.name, self.identity, key, compute)
