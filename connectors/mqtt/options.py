@@ -36,11 +36,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> TopicFilter:
-        """Return the filter of a setting.
-
-        Raises:
-            ValueError: it is not a topic filter.
-        """
+        """Return the filter of a setting; raise `ValueError` if it is not a topic filter."""
         levels, names = [], []
         for level in text.split("/"):
             named = _NAMED.fullmatch(level)

@@ -76,11 +76,7 @@ class SessionFile:
             self._write()
 
     def keep(self, filters: Mapping[str, int]) -> None:
-        """Store the filters of the session.
-
-        Raises:
-            SourceBroken: the file can't be written.
-        """
+        """Store the filters of the session; raise `SourceBroken` if the file can't be written."""
         if dict(filters) != self.filters:
             self.filters = dict(filters)
             self._write()

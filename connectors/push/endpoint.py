@@ -115,11 +115,7 @@ class PushEndpoint:
                 message.stored.set_result(False)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Check a request before its body is read.
-
-        Raises:
-            PushRefused: it is not accepted.
-        """
+        """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
         _check_headers(self._options.auth, headers, self._now())
         _message_id(headers)
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.

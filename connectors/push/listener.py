@@ -141,11 +141,7 @@ class PushListener:
         await endpoint.store(headers, body)
 
     def endpoint(self, path: str) -> PushEndpoint:
-        """Return what serves a path.
-
-        Raises:
-            PushRefused: no pipeline has the path, or not yet.
-        """
+        """Return what serves a path; raise `PushRefused` if no pipeline has the path, or not yet."""
         if path in self._endpoints:
             return self._endpoints[path]
         if time.monotonic() - self._changed < BEGINNING_SECONDS:

@@ -259,11 +259,7 @@ class ObjectStore(RemoteStore):
 
 
 def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
-    """Return the client.
-
-    Raises:
-        SourceBroken: the settings are not accepted.
-    """
+    """Return the client; raise `SourceBroken` if the settings are not accepted."""
     address, endpoint = options.address, options.endpoint.rstrip("/")
     secret = options.secret_key.get_secret_value() if options.secret_key is not None else ""
     wait = timedelta(seconds=options.timeout_seconds)

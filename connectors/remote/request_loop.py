@@ -29,11 +29,7 @@ class RequestLoop:
         self._interrupted = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine that ``work`` makes, and return its result.
-
-        Raises:
-            SourceUnavailable: the daemon stops.
-        """
+        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if the daemon stops."""
         try:
             return self._started(work).result()
         except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two classes
