@@ -80,6 +80,7 @@ def scripted_bucket() -> Iterator[ScriptedBucket]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes
 
         def do_GET(self) -> None:
             status, headers, body = bucket.respond(self.command, self.path)
