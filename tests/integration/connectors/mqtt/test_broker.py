@@ -161,6 +161,7 @@ def test_an_acknowledgement_of_a_former_connection_is_not_sent_on_a_new_one(brok
         connections.append(BrokerConnection(options, client_id="one", version="5", receive=receive))
         connections[-1].open()
         connections[-1].subscribe({"bench/+/+": 1}, retained=False)
+        connections[-1].wait_until_granted()  # a message before that is not for this session
         return connections[-1]
 
     first = connect(0)
