@@ -81,9 +81,8 @@ class MqttConnector(Connector):
         self._opened = 0.0
         self._confirming: BrokerConnection | None = None
         """The connection with subscriptions that the broker has not confirmed yet."""
-        self._version: Version = "5"
-        self._has_spoken = False
-        """Whether the broker has accepted a connection with `_version`."""
+        self._spoken: Version | None = None
+        """The version of MQTT of the last connection that the broker has accepted."""
         self._oldest: float | None = None
         self._refused = ""
         self._reason = ""
@@ -120,19 +119,16 @@ class MqttConnector(Connector):
         has_begun = False
         for messages in self._arrivals(session, repetitions):
             collector = RecordCollector(self.options, stored.number)
-            for message, is_new in messages:
+            for count, (message, is_new) in enumerate(messages, start=1):
                 if is_new:
                     collector.add(message)
                     stored.note(message)
                 stored.number = collector.number
                 self._unacknowledged.append((collector.number, self._undecided.popleft()))
-                if collector.is_full:
+                if collector.is_full or (count == len(messages) and not collector.is_empty):
                     has_begun = True
                     yield collector.to_batch(stored.to_cursor(), last=False)
                     collector = RecordCollector(self.options, stored.number)
-            if not collector.is_empty:
-                has_begun = True
-                yield collector.to_batch(stored.to_cursor(), last=False)
             self._acknowledge(self._durable)
         if has_begun:
             yield RecordCollector(self.options, stored.number).to_batch(stored.to_cursor(), last=True)
@@ -232,8 +228,8 @@ class MqttConnector(Connector):
 
         ``client_id``: empty for a connection beside that of the source.
         """
-        while True:
-            version: Version = self._version if self.options.version == "auto" else self.options.version
+        versions: tuple[Version, ...] = ("3.1.1",) if self._spoken == "3.1.1" else ("5", "3.1.1")
+        for version in versions if self.options.version == "auto" else (self.options.version,):
             connection = BrokerConnection(
                 self.options, client_id=client_id, version=version, receive=receive, ended=ended
             )
@@ -247,15 +243,14 @@ class MqttConnector(Connector):
             except SourceError as error:
                 connection.close()
                 is_refused = isinstance(error, BrokerVersionRefused) or (
-                    connection.is_unanswered and not self._has_spoken
+                    connection.is_unanswered and self._spoken is None
                 )
                 if version == "3.1.1" or self.options.version != "auto" or not is_refused:
-                    self._version = self._version if self._has_spoken else "5"
                     raise
-                self._version = "3.1.1"
             else:
-                self._has_spoken = True
+                self._spoken = version
                 return connection
+        raise AssertionError("the last version returns or raises")
 
     @contextmanager
     def _failing(self, connection: BrokerConnection) -> Iterator[None]:
