@@ -31,7 +31,6 @@ _MIN_INBOX_BYTES = 8 << 20
 _PREFIXES = ("webhook", "svix")
 """Svix, from which Standard Webhooks comes, has its own names for the same headers."""
 _PARTS = ("id", "timestamp", "signature")
-SIGNATURE_HEADERS = frozenset(f"{prefix}-{part}" for prefix in _PREFIXES for part in _PARTS)
 _MAX_SIGNATURES = 10
 _MAX_ID = 256
 

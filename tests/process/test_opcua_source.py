@@ -19,7 +19,7 @@ from tests.support.opcua_server import OpcuaServer, opcua_server
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 RESTARTS = int(os.environ.get("INGESTD_OPCUA_RESTARTS", "2"))
-KILLS = int(os.environ.get("INGESTD_OPCUA_KILLS", "3"))
+KILLS = int(os.environ.get("INGESTD_OPCUA_KILLS", "2"))
 VARIABLES = 30
 DEADLINE_SECONDS = 60.0
 
