@@ -116,7 +116,7 @@ class PushEndpoint:
     def check(self, headers: Mapping[str, str]) -> None:
         """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
         _check_headers(self._options.auth, headers, self._now())
-        _message_id(headers)
+        _message_id(self._options.auth, headers)
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
         if wait := self._rate.wait(time.monotonic()):
             raise self._too_many(wait)
@@ -141,7 +141,7 @@ class PushEndpoint:
             raise PushRefused(422, str(error)) from None
         except SourceUnavailable as error:
             raise self._unavailable(str(error)) from None
-        message = PushedMessage(id=_message_id(headers), chunks=chunks, size=len(body))
+        message = PushedMessage(id=_message_id(self._options.auth, headers), chunks=chunks, size=len(body))
         if not self.inbox.offer(message, message.size + 1):
             raise self._unavailable()
         try:
@@ -174,22 +174,18 @@ def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> No
         known = hashlib.sha256(auth.token.get_secret_value().encode()).digest()
         is_same = hmac.compare_digest(hashlib.sha256(token.strip().encode("latin-1")).digest(), known)
         if scheme.lower() != "bearer" or not is_same:
-            raise PushRefused(
-                401,
-                "The request needs the header Authorization with the right bearer token.",
-                headers=(("WWW-Authenticate", "Bearer"),),
-            )
+            raise _denied(auth, "The request needs the header Authorization with the right bearer token.")
         return
     prefix = _prefix(headers)
     missing = [name for part in _PARTS if not headers.get(name := f"{prefix}-{part}")]
     if missing:
-        raise PushRefused(401, f"The request needs the header {missing[0]}, as Standard Webhooks says.")
+        raise _denied(auth, f"The request needs the header {missing[0]}, as Standard Webhooks says.")
     timestamp = headers[f"{prefix}-timestamp"]
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 15):
-        raise PushRefused(401, f"The header {prefix}-timestamp must be a number of seconds since 1970.")
+        raise _denied(auth, f"The header {prefix}-timestamp must be a number of seconds since 1970.")
     if abs(now - int(timestamp)) > auth.tolerance_seconds:
-        raise PushRefused(
-            401, f"The time of {prefix}-timestamp is too far from the present; check both clocks, and sign again."
+        raise _denied(
+            auth, f"The time of {prefix}-timestamp is too far from the present; check both clocks, and sign again."
         )
 
 
@@ -210,15 +206,20 @@ def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None
         for one in given:  # all are compared, so that the time does not show which one fits
             is_valid |= hmac.compare_digest(expected, one)
     if not is_valid:
-        raise PushRefused(401, f"No signature of {prefix}-signature fits the body and the secret.")
+        raise _denied(auth, f"No signature of {prefix}-signature fits the body and the secret.")
 
 
-def _message_id(headers: Mapping[str, str]) -> str:
+def _message_id(auth: PushAuth, headers: Mapping[str, str]) -> str:
     """Return the id of the message, which is the same in each repetition; empty if the client sends none."""
     found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
     if len(found) > _MAX_ID:
-        raise PushRefused(401, f"The id of the message has more than {_MAX_ID} characters.")
+        raise _denied(auth, f"The id of the message has more than {_MAX_ID} characters.")
     return found
+
+
+def _denied(auth: PushAuth, sentence: str) -> PushRefused:
+    challenge = (("WWW-Authenticate", "Bearer"),) if auth.type == "bearer" else ()
+    return PushRefused(401, sentence, headers=challenge)
 
 
 def _prefix(headers: Mapping[str, str]) -> str:
