@@ -55,7 +55,7 @@ class Boundary:
         return [one for one in faulty if one.digest not in self._seen]
 
     def pass_over(self, block: Block) -> dict[str, object]:
-        """Move behind a block of `divide` and return what the cursor holds there."""
+        """Move to the end of a block of `divide` and return what the cursor holds after it."""
         if block:
             newest = block[-1][0].change
             if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _UNCONFIRMED = -1
 """The QoS of a filter that was requested: the broker may have it or not."""
 _LOST_WITH_3 = (
-    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight, of"
-    " which the last 200 are recognized if it repeats them. Its refusals have no reason."
+    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
+    " the last 200 are recognized if it repeats them. Its refusals have no reason."
 )
 BATCH = 1000
 """The most messages of a batch."""

@@ -1,7 +1,7 @@
 """One connection to an OPC UA server, from its start to its end; the next one is another object.
 
 The library can make a connection again itself, but if a step of that fails, it may go on without notifications. So a watchdog
-here ends the connection at any doubt, and the source makes another one and reads everything.
+here ends the connection at any doubt. The source then makes a new connection and reads everything.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class ServerSession:
         return [str(getattr(unit, "Text", "") or "") for unit in units]
 
     async def read(self, variables: Iterable[Variable]) -> list[DataValue]:
-        """Return the present values, in the order of ``variables``, all of which have an id."""
+        """Return the present values, in the order of ``variables``. Each variable has an id."""
         values: list[DataValue] = []
         for some in _chunks(list(variables)):
             ids = [one.id for one in some if one.id is not None]

@@ -75,7 +75,7 @@ class RequestLoop:
             task.cancel()
 
     def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
-        """Run ``last`` and end the thread. A later `run` starts another one."""
+        """Run ``last`` and end the thread. A later `run` starts a new thread."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is None:
