@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
@@ -66,7 +67,7 @@ class HttpConnector(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
         """Yield the records after the last page has arrived, so that a cut between pages leaves nothing half read."""
         known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
-        with Spool() as spool:
+        with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
         self._forgotten = False
 
@@ -74,7 +75,7 @@ class HttpConnector(Connector):
         """Check that the service sends a first page with records."""
         name = "connection"
         try:
-            with Spool() as spool:
+            with closing(Spool()) as spool:
                 since = self.options.since
                 extra = _asked(since, since.start) if since is not None else {}
                 found = self._collect(spool, extra, most_pages=1)
@@ -151,7 +152,7 @@ class HttpConnector(Connector):
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
         """Read all pages once more and return whether they have the same keys."""
-        with Spool() as second:
+        with closing(Spool()) as second:
             self._collect(second, {})
             return {one.key for one in second.stored} == {one.key for one in chosen}
 
@@ -161,7 +162,7 @@ class HttpConnector(Connector):
         since = self.options.since
         if since is None:
             raise AssertionError("only called with since")
-        boundary = Boundary.of(cursor, overlap=since.overlap)
+        boundary = Boundary(cursor, overlap=since.overlap)
         asked = boundary.asked or since.start
         found = self._collect(spool, _asked(since, asked))
         fresh = boundary.divide(spool)
