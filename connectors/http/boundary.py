@@ -6,7 +6,7 @@ the records that were read: by a digest of their text, so that one that changed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from connectors.http.collection import Faulty
 from connectors.http.since import Rank, back, read_change
@@ -18,20 +18,15 @@ MOST = 10_000
 
 
 class Boundary:
-    """The end of what was read; it moves on with each block."""
+    """The end of what was read; it moves on with each block. ``cursor``: the stored one; an empty one is the beginning."""
 
-    def __init__(self, last: str, seen: Iterable[str], *, overlap: float) -> None:
-        self._last = last
-        self._seen = set(seen)
+    def __init__(self, cursor: Cursor, *, overlap: float) -> None:
+        seen = cursor.get("seen")
+        self._last = str(cursor.get("since") or "")
+        self._seen = set(map(str, seen)) if isinstance(seen, list) else set()
         self._overlap = overlap
         self._again: list[tuple[Stored, str]] = []
         self._faults: list[str] = []
-
-    @classmethod
-    def of(cls, cursor: Cursor, *, overlap: float) -> Boundary:
-        """Return the boundary of a stored cursor; an empty one is the beginning."""
-        last, seen = cursor.get("since"), cursor.get("seen")
-        return cls(str(last or ""), map(str, seen) if isinstance(seen, list) else (), overlap=overlap)
 
     @property
     def asked(self) -> str:
@@ -55,7 +50,7 @@ class Boundary:
         return [one for one in faulty if one.digest not in self._seen]
 
     def pass_over(self, block: Block) -> dict[str, object]:
-        """Move behind a block of `divide` and return what the cursor holds there."""
+        """Move to the end of a block of `divide` and return what the cursor holds after it."""
         if block:
             newest = block[-1][0].change
             if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from connectors.formats.ndjson.exact import LineUnreadable, parse_record
-from connectors.http.document import PageDocument
-from connectors.http.exchange import PageExchange, PageResponse, display
+from connectors.http.exchange import PageExchange, PageResponse, Validator, display, validator_of
 from connectors.http.options import HttpOptions
-from connectors.http.page_address import Paging, check_new
+from connectors.http.pages import PageDocument, Paging
 from connectors.http.since import NoRank, read_change
 from connectors.http.spool import Spool, digest_of
-from connectors.http.validators import Validator, validator_of
 from ingestd.sdk import Reject, SourceBroken, note_progress
 
 _SHOWN_BYTES = 1000
@@ -42,74 +40,68 @@ class Collected(msgspec.Struct, kw_only=True):
         return self.pages == 1 or self.totals == {self.records} == {distinct}
 
 
-class Collector:
-    """Collects the pages of readings."""
+async def collect(
+    options: HttpOptions,
+    exchange: PageExchange,
+    spool: Spool,
+    extra: Mapping[str, str],
+    *,
+    first: PageResponse | None = None,
+    most_pages: int | None = None,
+) -> Collected:
+    """Read the pages into ``spool``.
 
-    def __init__(self, options: HttpOptions, exchange: PageExchange) -> None:
-        self._options = options
-        self._exchange = exchange
+    ``extra``: parameters of this reading. ``first``: the first page, if it is here already. ``most_pages``: end after them.
 
-    async def collect(
-        self,
-        spool: Spool,
-        extra: Mapping[str, str],
-        *,
-        first: PageResponse | None = None,
-        most_pages: int | None = None,
-    ) -> Collected:
-        """Read the pages into ``spool``.
+    Raises:
+        SourceUnavailable: a page can't be had now.
+        SourceBroken: a page is not as configured, or a limit is exceeded.
+    """
+    paging, found = Paging(options), Collected()
+    shown = display(options.url)
+    target: str | None = paging.first(extra)
+    visited: set[str] = set()
+    while target is not None and (most_pages is None or found.pages < most_pages):
+        if target in visited:  # the service would be asked for ever
+            raise SourceBroken(f"{shown} leads from a page to one that was read already. Check page.")
+        visited.add(target)
+        if found.pages == options.max_pages:
+            raise SourceBroken(f"{shown} has more than {found.pages} pages. Request larger pages, or set max_pages.")
+        response = await exchange.get(target, {}) if first is None else first
+        first = None
+        document = PageDocument(response, options.records, odata=options.paging.type == "odata")
+        before = found.records
+        for text in document.records():
+            found.records += 1
+            _add(options, spool, found, text)
+        found.pages += 1
+        note_progress()
+        found.bytes += len(response.body)
+        if found.bytes > options.max_bytes:
+            raise SourceBroken(f"{shown} sends more than {options.max_bytes} bytes in one reading (max_bytes).")
+        if (total := paging.total(document)) is not None:
+            found.totals.add(total)
+        found.validators.append(validator_of(target, response))
+        target = paging.next(target, response, document, found.records - before)
+    return found
 
-        ``extra``: parameters of this reading. ``first``: the first page, if it is here already. ``most_pages``: end after them.
 
-        Raises:
-            SourceUnavailable: a page can't be had now.
-            SourceBroken: a page is not as configured, or a limit is exceeded.
-        """
-        options, paging, found = self._options, Paging(self._options), Collected()
-        shown = display(options.url)
-        target: str | None = paging.first(extra)
-        visited: set[str] = set()
-        while target is not None and (most_pages is None or found.pages < most_pages):
-            check_new(target, visited, options.url)
-            if found.pages == options.max_pages:
-                raise SourceBroken(
-                    f"{shown} has more than {found.pages} pages. Request larger pages, or set max_pages."
-                )
-            response = await self._exchange.get(target, {}) if first is None else first
-            first = None
-            document = PageDocument(response, options.records, odata=options.paging.type == "odata")
-            before = found.records
-            for text in document.records():
-                found.records += 1
-                self._add(spool, found, text)
-            found.pages += 1
-            note_progress()
-            found.bytes += len(response.body)
-            if found.bytes > options.max_bytes:
-                raise SourceBroken(f"{shown} sends more than {options.max_bytes} bytes in one reading (max_bytes).")
-            if (total := paging.total(document)) is not None:
-                found.totals.add(total)
-            found.validators.append(validator_of(target, response))
-            target = paging.next(target, response, document, found.records - before)
-        return found
-
-    def _add(self, spool: Spool, found: Collected, text: bytes) -> None:
-        keys, since = self._options.keys, self._options.since
-        key, change = "", None
+def _add(options: HttpOptions, spool: Spool, found: Collected, text: bytes) -> None:
+    keys, since = options.keys, options.since
+    key, change, name = "", None, ""
+    try:
         if keys or since is not None:
-            try:
-                record = parse_record(text)
-                key = _key(record, keys)
-                change = read_change(record.get(since.field)) if since is not None else None
-            except LineUnreadable as error:
-                found.faulty.append(_faulty(found.records, text, str(error)))
-                return
-            except NoRank as error:
-                name = since.field if since is not None else ""
-                found.faulty.append(
-                    _faulty(found.records, text, f"{error} in the field {name}, which orders changes", name)
-                )
-                return
+            record = parse_record(text)
+            key = _key(record, keys)
+            if since is not None:
+                name = since.field
+                change = read_change(record.get(name))
+    except LineUnreadable as error:
+        found.faulty.append(_faulty(found.records, text, str(error)))
+    except NoRank as error:
+        words = f"{error} in the field {name}, which orders changes"
+        found.faulty.append(_faulty(found.records, text, words, name))
+    else:
         spool.add(text, number=found.records, key=key, change=change)
 
 

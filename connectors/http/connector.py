@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,11 +15,10 @@ from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_texts
 from connectors.http.boundary import Boundary
-from connectors.http.collection import Collector, Faulty
-from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, display
+from connectors.http.collection import Collected, Faulty, collect
+from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, Validator, conditions, display
 from connectors.http.options import HttpOptions, SinceOptions
 from connectors.http.spool import Block, Spool, Stored, digest_of
-from connectors.http.validators import Validator, conditions, storable
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -37,6 +37,8 @@ from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLo
 T = TypeVar("T")
 
 _SAMPLE = 100
+_MOST_VALIDATORS = 100
+"""More pages are not asked one by one: the cursor would become large."""
 _MOVED = "The records of {url} moved while its pages were read, so no missing record was removed. The next reading tries again."
 
 
@@ -52,7 +54,6 @@ class HttpConnector(Connector):
         if options.ca_file is not None:
             self.options = options.model_copy(update={"ca_file": context.base / options.ca_file})
         self._exchange = PageExchange(self.options)
-        self._collector = Collector(self.options, self._exchange)
         self._task: asyncio.Task[Any] | None = None
         self._interrupted = False
         self._refused = ""
@@ -66,7 +67,7 @@ class HttpConnector(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
         """Yield the records after the last page has arrived, so that a cut between pages leaves nothing half read."""
         known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
-        with Spool() as spool:
+        with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
         self._forgotten = False
 
@@ -74,10 +75,10 @@ class HttpConnector(Connector):
         """Check that the service sends a first page with records."""
         name = "connection"
         try:
-            with Spool() as spool:
+            with closing(Spool()) as spool:
                 since = self.options.since
                 extra = _asked(since, since.start) if since is not None else {}
-                found = self._run(lambda: self._collector.collect(spool, extra, most_pages=1))
+                found = self._collect(spool, extra, most_pages=1)
                 yield Step(name=name, outcome="passed", sentence=f"{display(self.options.url)} responds.")
                 name = "records"
                 some = [text for block in spool.blocks(spool.stored[:_SAMPLE]) for _, text in block]
@@ -130,21 +131,16 @@ class HttpConnector(Connector):
             is_same, first = self._run(lambda: self._ask(pages))
             if is_same:
                 return
-        found = self._run(lambda: self._collector.collect(spool, {}, first=first))
+        found = self._collect(spool, {}, first=first)
         chosen = spool.latest()
         is_whole = (
             self.options.deletes == "keep" or found.is_complete(one.key for one in chosen) or self._finds_again(chosen)
         )
         self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
-        end = {"of": self._identity(), "pages": storable(found.validators) if is_whole else []}
-        held: Batch | None = None
+        end = {"of": self._identity(), "pages": _storable(found.validators) if is_whole else []}
         begin = {"of": self._identity()}
-        for batch in self._batches(spool, chosen, found.faulty, begin, lambda _: begin):
-            if held is not None:
-                yield held
-            held = dataclasses.replace(batch, partial=not is_whole)
-        if held is not None:
-            yield dataclasses.replace(held, cursor=end, last=True)
+        for batch in mark_last(self._batches(spool, chosen, found.faulty, begin, lambda _: begin)):
+            yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
         """Ask whether the pages of the last reading are the same; return the first page, if it was sent instead."""
@@ -156,8 +152,8 @@ class HttpConnector(Connector):
 
     def _finds_again(self, chosen: Sequence[Stored]) -> bool:
         """Read all pages once more and return whether they have the same keys."""
-        with Spool() as second:
-            self._run(lambda: self._collector.collect(second, {}))
+        with closing(Spool()) as second:
+            self._collect(second, {})
             return {one.key for one in second.stored} == {one.key for one in chosen}
 
     # ------------------------------------------------------------------------------------------------------- incremental
@@ -166,9 +162,9 @@ class HttpConnector(Connector):
         since = self.options.since
         if since is None:
             raise AssertionError("only called with since")
-        boundary = Boundary.of(cursor, overlap=since.overlap)
+        boundary = Boundary(cursor, overlap=since.overlap)
         asked = boundary.asked or since.start
-        found = self._run(lambda: self._collector.collect(spool, _asked(since, asked)))
+        found = self._collect(spool, _asked(since, asked))
         fresh = boundary.divide(spool)
         faulty = boundary.new_faults(found.faulty)
         if fresh or faulty:
@@ -215,13 +211,11 @@ class HttpConnector(Connector):
         keys = [block[number - 1][0].key for number in chunk.positions]
         return replace(chunk, positions=pl.Series("position", keys, dtype=pl.String))
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings.
+    def _collect(self, spool: Spool, extra: Mapping[str, str], **more: Any) -> Collected:
+        return self._run(lambda: collect(self.options, self._exchange, spool, extra, **more))
 
-        Raises:
-            SourceUnavailable: the service does not respond now, or the daemon stops.
-            SourceBroken: the service can't be read as configured, or has refused the credentials before.
-        """
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings."""
         if self._refused:
             raise AccessRefused(self._refused)
 
@@ -254,6 +248,12 @@ class HttpConnector(Connector):
     def _identity(self) -> str:
         """Return what a cursor belongs to."""
         return digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
+
+
+def _storable(validators: Sequence[Validator | None]) -> list[Validator]:
+    """Return the validators for a cursor: all of them, or none."""
+    known = [validator for validator in validators if validator is not None]
+    return known if len(known) == len(validators) <= _MOST_VALIDATORS else []
 
 
 def _asked(since: SinceOptions, value: str) -> dict[str, str]:

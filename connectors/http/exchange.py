@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import codecs
 import email.utils
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urljoin, urlsplit
+from typing import TypeAlias
+from urllib.parse import quote_plus, urljoin, urlsplit
 
 import httpx
+import msgspec
 
-from connectors.http.credentials import RequestCredentials
-from connectors.http.options import HttpOptions
+from connectors.http.options import BasicAuth, BearerAuth, HeaderAuth, HttpOptions, OAuthClientAuth
 from connectors.tls import classify, describe, find_tls_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
+
+Validator: TypeAlias = Mapping[str, str]
+"""``target``, the address of a page without secrets, and its ``etag`` or its time of change ``modified``."""
 
 PAGE_BYTES = 64 * 2**20
 """The most bytes of a page, unpacked."""
 
+_APART_SECONDS = 60
+"""A time of change counts in seconds. A later change within the same second would have the same time (RFC 9110, 8.8.2.2)."""
 _REDIRECTS = 5
 _WAITS = 3
 _LONGEST_WAIT_SECONDS = 60.0
@@ -44,13 +51,19 @@ class PageResponse:
     body: bytes = field(default=b"", repr=False)
 
 
+class _IssuedToken(msgspec.Struct):
+    access_token: str
+    token_type: str | None = None
+
+
 class PageExchange:
     """Requests pages of the service, in one event loop until `close`."""
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
         self._origin = origin(options.url)
-        self._credentials = RequestCredentials(options.auth, self._post)
+        self._token = ""
+        """Of the OAuth 2 server; empty: the next request fetches one."""
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
@@ -68,8 +81,8 @@ class PageExchange:
         while True:
             self.check_origin(url)
             response = await self._request(url, conditions)
-            if response.status == 401 and self._credentials.is_renewable and not renewed:
-                self._credentials.forget()
+            if response.status == 401 and self._token and not renewed:
+                self._token = ""
                 renewed = True
             elif (wait := _retry_after(response)) is not None and wait <= _LONGEST_WAIT_SECONDS and waits < _WAITS:
                 waits += 1
@@ -99,21 +112,50 @@ class PageExchange:
         options = self._options
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
-        headers |= await self._credentials.headers()
+        headers |= await self._credentials()
         # A link to the next page may have another value of a configured parameter, such as a number of a page.
         configured = httpx.QueryParams({name: value.get_secret_value() for name, value in options.params.items()})
         params = configured.merge(httpx.URL(url).params)
         request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
         return await self._send(request, display(url), PAGE_BYTES)
 
-    async def _post(self, url: str, headers: Mapping[str, str], content: bytes) -> bytes:
-        request = self._opened().build_request("POST", url, headers=dict(headers), content=content)
+    async def _credentials(self) -> dict[str, str]:
+        """Return the headers that carry the credentials."""
+        match self._options.auth:
+            case BasicAuth(user=user, password=password):
+                return {"authorization": _basic(user, password.get_secret_value())}
+            case BearerAuth(token=token):
+                return {"authorization": f"Bearer {token.get_secret_value()}"}
+            case HeaderAuth(name=name, value=value):
+                return {name: value.get_secret_value()}
+            case OAuthClientAuth() as client:
+                self._token = self._token or await self._fetch_token(client)
+                return {"authorization": f"Bearer {self._token}"}
+        return {}
+
+    async def _fetch_token(self, auth: OAuthClientAuth) -> str:
+        form = {"grant_type": "client_credentials"} | ({"scope": auth.scope} if auth.scope else {})
+        headers = {
+            # As the values of a form, which RFC 6749, section 2.3.1, requires: a colon or a % would else be read otherwise.
+            "authorization": _basic(quote_plus(auth.client_id), quote_plus(auth.client_secret.get_secret_value())),
+            "accept": "application/json",
+        }
+        url = auth.token_url
+        request = self._opened().build_request("POST", url, headers=headers, data=form)
         response = await self._send(request, display(url), _TOKEN_BYTES)
         if response.status in {400, *_REFUSED}:
             raise AccessRefused(
                 f"{display(url)} refuses the client (status {response.status}). Check client_id and client_secret."
             )
-        return _checked(response).body
+        try:
+            token = msgspec.json.decode(_checked(response).body, type=_IssuedToken)
+        except msgspec.MsgspecError:
+            raise SourceBroken(
+                f"{url} responded without an access token. Check token_url, client_id and client_secret."
+            ) from None
+        if (token.token_type or "bearer").lower() != "bearer":
+            raise SourceBroken(f"{url} issues tokens of the type {token.token_type!r}; only Bearer is known.")
+        return token.access_token
 
     async def _send(self, request: httpx.Request, shown: str, most: int) -> PageResponse:
         timeout = self._options.timeout_seconds
@@ -150,6 +192,25 @@ class PageExchange:
         return self._client
 
 
+def validator_of(target: str, response: PageResponse) -> Validator | None:
+    """Return how to ask for changes of a page; None if the service says nothing certain."""
+    etag = response.headers.get("etag", "").strip()
+    if etag:
+        return {"target": target, "etag": etag}
+    modified, now = (response.headers.get(name, "") for name in ("last-modified", "date"))
+    then, at = (email.utils.parsedate_tz(text) for text in (modified, now))
+    if then is None or at is None or email.utils.mktime_tz(at) - email.utils.mktime_tz(then) < _APART_SECONDS:
+        return None
+    return {"target": target, "modified": modified}
+
+
+def conditions(validator: Validator) -> dict[str, str]:
+    """Return the headers that request the page only if it changed."""
+    if "etag" in validator:
+        return {"if-none-match": validator["etag"]}
+    return {"if-modified-since": validator["modified"]}
+
+
 def display(url: str) -> str:
     """Return an address for people: without its query, which may hold secrets."""
     return url.split("?", 1)[0]
@@ -165,13 +226,12 @@ def origin(url: str) -> tuple[str, str, int]:
     return parts.scheme.lower(), (parts.hostname or "").lower(), port or {"http": 80, "https": 443}.get(parts.scheme, 0)
 
 
-async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
-    """Return the body without a byte order mark, unpacked a piece at a time, so that a small packed body can't fill the memory.
+def _basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
-    Raises:
-        SourceBroken: it has more than ``most`` bytes, or is packed in an unknown way.
-        SourceUnavailable: it ends early.
-    """
+
+async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
+    """Return the body without a byte order mark, unpacked in pieces, so that a small packed body can't fill the memory."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"identity", "gzip", "x-gzip"}:
         raise SourceBroken(f"{shown} sends its pages as {coding!r} although only gzip was offered.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -29,19 +28,15 @@ Block: TypeAlias = list[tuple[Stored, bytes]]
 
 
 class Spool:
-    """Records as JSON text; their places are in memory, about 200 bytes for each."""
+    """Records as JSON text; their offsets are in memory, about 200 bytes for each."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the context
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._size = 0
         self.stored: list[Stored] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Remove the file."""
         self._file.close()
 
     def add(self, text: bytes, *, number: int, key: str, change: ChangeMark | None = None) -> None:

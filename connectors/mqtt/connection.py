@@ -1,7 +1,8 @@
-"""One connection to a broker, from its start to its end; the next one is another object."""
+"""One connection to a broker, from its start to its end, and its messages. A later connection is another object."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import ssl
 import sys
@@ -10,9 +11,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from connectors.mqtt.options import LARGEST_PAYLOAD, MqttOptions, Version
 from connectors.mqtt.port_probe import listener_sentence
-from connectors.mqtt.repetition import IN_FLIGHT
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
     from paho.mqtt.properties import Properties
     from paho.mqtt.reasoncodes import ReasonCode
 
+IN_FLIGHT = 200
+"""The number of messages that a broker may send before the first is acknowledged, and that can be repeated."""
+RESPONSE_SECONDS = 15.0
+"""How long the broker may take for a response."""
 _KEEPALIVE_SECONDS = 30
-_RESPONSE_SECONDS = 15.0
 _END_SECONDS = 1.0
 _CREDENTIALS = {0x86, 0x87, 0x8A, 0x8C}
 """Bad user name or password, not authorized, banned, bad authentication method."""
@@ -42,6 +47,38 @@ class BrokerAccessRefused(SourceBroken):
 
 class BrokerVersionRefused(SourceBroken):
     """The broker does not speak the version of MQTT."""
+
+
+class Received(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of a topic.
+
+    ``facts``: those of its topic; None: it is acknowledged and not read. ``payload``: its content, or the first bytes if
+    ``size`` is larger than the limit. ``arrived``: seconds of the source's clock. ``packet``: its number at the broker while it
+    is not acknowledged; meaningless for ``qos`` 0. ``repeated``: the broker may have sent it before.
+    """
+
+    connection: BrokerConnection
+    packet: int
+    qos: int
+    repeated: bool
+    topic: str
+    facts: Mapping[str, str] | None
+    payload: bytes
+    size: int
+    arrived: float
+
+    @property
+    def digest(self) -> str:
+        """Return what distinguishes two messages with one packet number."""
+        found = hashlib.blake2b(self.topic.encode("utf-8", "surrogateescape"), digest_size=8)
+        found.update(b"\0%d\0" % self.size)
+        found.update(self.payload)
+        return found.hexdigest()
+
+    def acknowledge(self) -> None:
+        """Acknowledge the message on its own connection; nothing happens if that has ended."""
+        if self.qos:
+            self.connection.acknowledge(self.packet, self.qos)
 
 
 class _ClosingSocket(ssl.SSLSocket):
@@ -93,7 +130,8 @@ class BrokerConnection:
         """Whether it is known why the connection failed, or a broker has responded."""
         self._refusal: SourceBroken | None = None
         self._changed = threading.Condition()  # reentrant
-        self._is_up = False
+        self.was_up = False
+        """Whether the broker accepted the connection, which may have ended."""
         self._has_ended = False
         self._is_closing = False
         self._responses: dict[int, list[ReasonCode]] = {}
@@ -143,27 +181,33 @@ class BrokerConnection:
             BrokerVersionRefused: it does not speak this version.
             SourceBroken: it will never accept this client as configured.
         """
-        if self.version != "5":
-            self._client.connect_async(self._options.host, self._options.port, keepalive=_KEEPALIVE_SECONDS)
-            self._client.loop_start()
-            self._wait(lambda: self._is_up, "did not respond")
-            return
-        from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - the extra may be missing
-        from paho.mqtt.properties import Properties  # noqa: PLC0415
+        more: dict[str, Any] = {}
+        if self.version == "5":
+            from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - the extra may be missing
+            from paho.mqtt.properties import Properties  # noqa: PLC0415
 
-        properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        properties.SessionExpiryInterval = self.session_expiry
-        properties.ReceiveMaximum = IN_FLIGHT
-        properties.MaximumPacketSize = LARGEST_PAYLOAD + _OVERHEAD
-        self._client.connect_async(
-            self._options.host,
-            self._options.port,
-            keepalive=_KEEPALIVE_SECONDS,
-            clean_start=not self.session_expiry,
-            properties=properties,
-        )
+            properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            properties.SessionExpiryInterval = self.session_expiry
+            properties.ReceiveMaximum = IN_FLIGHT
+            properties.MaximumPacketSize = LARGEST_PAYLOAD + _OVERHEAD
+            more = {"clean_start": not self.session_expiry, "properties": properties}
+        self._client.connect_async(self._options.host, self._options.port, keepalive=_KEEPALIVE_SECONDS, **more)
         self._client.loop_start()
-        self._wait(lambda: self._is_up, "did not respond")
+        with self._changed:
+            self._changed.wait_for(lambda: self.was_up or self._has_ended or self._is_closing, RESPONSE_SECONDS)
+            if self._refusal is not None:
+                raise self._refusal
+            is_closing = self._is_closing
+            if self.was_up and not is_closing:
+                return
+        self.close()
+        if is_closing:
+            raise SourceUnavailable("The connection was interrupted.")
+        late = f"The broker {self._options.address} did not respond within {RESPONSE_SECONDS:g} seconds."
+        # A port with another protocol ends a connection in many ways.
+        other = "" if self._is_known else listener_sentence(self._options)
+        self.is_unanswered = self.is_unanswered and not other
+        raise SourceUnavailable(other or self.reason or late, retry_after=self.retry_after)
 
     def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> None:
         """Request the subscriptions by filter with QoS, and ``remove`` others; `granted` has the response.
@@ -175,7 +219,7 @@ class BrokerConnection:
             SourceUnavailable: the connection ended.
         """
         self._wanted = topics
-        self._subscribed_by = time.monotonic() + _RESPONSE_SECONDS
+        self._subscribed_by = time.monotonic() + RESPONSE_SECONDS
         requests = [self._client.unsubscribe(sorted(remove))] if remove else []
         if topics and self.version == "5":
             from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415 - the extra may be missing
@@ -201,7 +245,7 @@ class BrokerConnection:
             if any(packet not in self._responses for packet in self._packets):
                 if not self._has_ended and time.monotonic() < self._subscribed_by:
                     return None
-                late = f"did not confirm the subscriptions within {_RESPONSE_SECONDS:g} seconds"
+                late = f"did not confirm the subscriptions within {RESPONSE_SECONDS:g} seconds"
                 raise SourceUnavailable(
                     self.reason or f"The broker {self._options.address} {late}.", retry_after=self.retry_after
                 )
@@ -235,13 +279,7 @@ class BrokerConnection:
     def is_open(self) -> bool:
         """Return whether messages can arrive."""
         with self._changed:
-            return self._is_up and not self._has_ended
-
-    @property
-    def was_up(self) -> bool:
-        """Return whether the broker accepted the connection, which may have ended."""
-        with self._changed:
-            return self._is_up
+            return self.was_up and not self._has_ended
 
     def close(self) -> None:
         """Send what waits, such as acknowledgements, and disconnect; wait at most a second."""
@@ -252,23 +290,6 @@ class BrokerConnection:
         if self.was_up:
             with self._changed:
                 self._changed.wait_for(lambda: self._has_ended, _END_SECONDS)
-
-    def _wait(self, arrived: Callable[[], bool], failure: str) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: arrived() or self._has_ended or self._is_closing, _RESPONSE_SECONDS)
-            if self._refusal is not None:
-                raise self._refusal
-            if arrived() and not self._is_closing:
-                return
-            is_closing = self._is_closing
-        self.close()
-        if is_closing:
-            raise SourceUnavailable("The connection was interrupted.")
-        late = f"The broker {self._options.address} {failure} within {_RESPONSE_SECONDS:g} seconds."
-        # A port with another protocol ends a connection in many ways.
-        other = "" if self._is_known else listener_sentence(self._options)
-        self.is_unanswered = self.is_unanswered and not other
-        raise SourceUnavailable(other or self.reason or late, retry_after=self.retry_after)
 
     # The thread of the library calls what follows.
 
@@ -306,7 +327,7 @@ class BrokerConnection:
         with self._changed:
             self.session_present = flags.session_present
             self.session_expiry = getattr(properties, "SessionExpiryInterval", self.session_expiry)
-            self._is_up = True
+            self.was_up = True
             self._changed.notify_all()
 
     def _on_disconnect(
@@ -340,7 +361,7 @@ class BrokerConnection:
     def _end(self, reason: str) -> None:
         with self._changed:
             # A failed attempt is not reported, because the source then waits before it tries again.
-            is_cut = self._is_up and not self._has_ended and not self._is_closing
+            is_cut = self.was_up and not self._has_ended and not self._is_closing
             if not self._is_closing:
                 self.reason = self.reason or reason
             self._has_ended = True

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
-from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused
+from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused, Received
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
-from connectors.mqtt.message import Received
-from connectors.mqtt.options import MqttOptions, Version
+from connectors.mqtt.options import MqttOptions, Version, topic_facts
 from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
-from connectors.mqtt.session_file import SessionFile
-from connectors.mqtt.stored_state import StoredState
-from connectors.mqtt.topics import topic_facts
+from connectors.mqtt.session import SessionFile, StoredState
 from ingestd.sdk import (
     Batch,
     ConnectionHealth,
@@ -36,8 +33,8 @@ if TYPE_CHECKING:
 _UNCONFIRMED = -1
 """The QoS of a filter that was requested: the broker may have it or not."""
 _LOST_WITH_3 = (
-    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight, of"
-    " which the last 200 are recognized if it repeats them. Its refusals have no reason."
+    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
+    " the last 200 are recognized if it repeats them. Its refusals have no reason."
 )
 BATCH = 1000
 """The most messages of a batch."""
@@ -84,9 +81,8 @@ class MqttConnector(Connector):
         self._opened = 0.0
         self._confirming: BrokerConnection | None = None
         """The connection with subscriptions that the broker has not confirmed yet."""
-        self._version: Version = "5"
-        self._has_spoken = False
-        """Whether the broker has accepted a connection with `_version`."""
+        self._spoken: Version | None = None
+        """The version of MQTT of the last connection that the broker has accepted."""
         self._oldest: float | None = None
         self._refused = ""
         self._reason = ""
@@ -123,19 +119,16 @@ class MqttConnector(Connector):
         has_begun = False
         for messages in self._arrivals(session, repetitions):
             collector = RecordCollector(self.options, stored.number)
-            for message, is_new in messages:
+            for count, (message, is_new) in enumerate(messages, start=1):
                 if is_new:
                     collector.add(message)
                     stored.note(message)
                 stored.number = collector.number
                 self._unacknowledged.append((collector.number, self._undecided.popleft()))
-                if collector.is_full:
+                if collector.is_full or (count == len(messages) and not collector.is_empty):
                     has_begun = True
                     yield collector.to_batch(stored.to_cursor(), last=False)
                     collector = RecordCollector(self.options, stored.number)
-            if not collector.is_empty:
-                has_begun = True
-                yield collector.to_batch(stored.to_cursor(), last=False)
             self._acknowledge(self._durable)
         if has_begun:
             yield RecordCollector(self.options, stored.number).to_batch(stored.to_cursor(), last=True)
@@ -207,12 +200,7 @@ class MqttConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self, session: SessionFile) -> None:
-        """Connect if there is no connection, and set the subscriptions.
-
-        Raises:
-            SourceUnavailable: the broker is not reachable now, or the last connection was too short to try at once.
-            SourceBroken: the broker refuses this client as configured.
-        """
+        """Connect if there is no connection, and set the subscriptions; wait after a connection that was too short."""
         former = self._connection
         if former is not None:
             if former.is_open:
@@ -240,8 +228,8 @@ class MqttConnector(Connector):
 
         ``client_id``: empty for a connection beside that of the source.
         """
-        while True:
-            version: Version = self._version if self.options.version == "auto" else self.options.version
+        versions: tuple[Version, ...] = ("3.1.1",) if self._spoken == "3.1.1" else ("5", "3.1.1")
+        for version in versions if self.options.version == "auto" else (self.options.version,):
             connection = BrokerConnection(
                 self.options, client_id=client_id, version=version, receive=receive, ended=ended
             )
@@ -255,15 +243,14 @@ class MqttConnector(Connector):
             except SourceError as error:
                 connection.close()
                 is_refused = isinstance(error, BrokerVersionRefused) or (
-                    connection.is_unanswered and not self._has_spoken
+                    connection.is_unanswered and self._spoken is None
                 )
                 if version == "3.1.1" or self.options.version != "auto" or not is_refused:
-                    self._version = self._version if self._has_spoken else "5"
                     raise
-                self._version = "3.1.1"
             else:
-                self._has_spoken = True
+                self._spoken = version
                 return connection
+        raise AssertionError("the last version returns or raises")
 
     @contextmanager
     def _failing(self, connection: BrokerConnection) -> Iterator[None]:
@@ -308,12 +295,7 @@ class MqttConnector(Connector):
         self._confirming = connection
 
     def _confirm(self, connection: BrokerConnection, session: SessionFile) -> bool:
-        """Return whether the broker has confirmed the subscriptions.
-
-        Raises:
-            SourceBroken: it refused one.
-            SourceUnavailable: it did not respond in time.
-        """
+        """Return whether the broker has confirmed the subscriptions; see `BrokerConnection.granted`."""
         with self._failing(connection):
             notes = connection.granted()
         if notes is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 
 from connectors.mqtt.options import MqttOptions
@@ -11,25 +10,18 @@ from ingestd.sdk import moment
 _MOST_TOPICS = 10_000
 
 
-class TopicTimes:
-    """When the last message of each topic arrived in this process. Of more than 10,000 topics the least recent are forgotten."""
+class TopicTimes(OrderedDict[str, float]):
+    """When the last message of each topic arrived in this process, in seconds since the epoch. One thread writes.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._times: OrderedDict[str, float] = OrderedDict()
+    Of more than 10,000 topics the least recent are forgotten.
+    """
 
     def note(self, topic: str, at: float) -> None:
-        """Note a message that arrived ``at``, in seconds since the epoch."""
-        with self._lock:
-            self._times[topic] = at
-            self._times.move_to_end(topic)
-            if len(self._times) > _MOST_TOPICS:
-                self._times.popitem(last=False)
-
-    def last(self, topic: str) -> float | None:
-        """Return when the last message of a topic arrived; None: not known."""
-        with self._lock:
-            return self._times.get(topic)
+        """Note a message that arrived ``at``."""
+        self[topic] = at
+        self.move_to_end(topic)
+        if len(self) > _MOST_TOPICS:
+            self.popitem(last=False)
 
 
 def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connection: str, waiting: int) -> str | None:
@@ -41,7 +33,7 @@ def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connec
     found = next((pair for pair in pairs if pair[0].match(topic) is not None), None)
     if found is None:
         return None
-    last = times.last(topic)
+    last = times.get(topic)
     arrived = (
         f"Its last message arrived {moment(last)}." if last is not None else "No message of it arrived in this process."
     )

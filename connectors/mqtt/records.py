@@ -12,7 +12,7 @@ import polars as pl
 from connectors.formats import Format
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
-from connectors.mqtt.message import Received
+from connectors.mqtt.connection import Received
 from connectors.mqtt.options import MqttOptions
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import escape_stray_bytes

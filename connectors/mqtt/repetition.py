@@ -12,10 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from connectors.mqtt.message import Received
-
-IN_FLIGHT = 200
-"""The number of messages that a broker may send before the first is acknowledged, and that can be repeated."""
+from connectors.mqtt.connection import IN_FLIGHT, Received
 
 
 class RepetitionFilter:

@@ -12,9 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from connectors.opcua.application_certificate import ApplicationCertificate, application_certificate, expiry_notice
-from connectors.opcua.options import OpcuaOptions
-from connectors.opcua.session import SecureChannelRefused, ServerSession, Variable
+from connectors.opcua.options import PAUSE_SECONDS, OpcuaOptions
 from connectors.opcua.values import time_text, value_text
 from ingestd.sdk import (
     Batch,
@@ -38,20 +36,16 @@ from ingestd.sdk.streams import InboxClosed, LoopThread, WakeCall
 if TYPE_CHECKING:
     from asyncua.ua import DataValue
 
+    from connectors.opcua.security import ApplicationCertificate
+    from connectors.opcua.session import ServerSession, Variable
+
 T = TypeVar("T")
 
 _WORK_SECONDS = 300.0
 """The longest time for all requests of a step, such as browsing; single requests end after ``timeout_seconds``."""
 _CONNECT_REQUESTS = 8
-_PAUSE_SECONDS = 5.0
 _SHOWN = 5
 _REFUSED = {"BadUserAccessDenied", "BadIdentityTokenRejected", "BadIdentityTokenInvalid"}
-_UNTRUSTED = {
-    "BadSecurityChecksFailed",
-    "BadCertificateUntrusted",
-    "BadCertificateUseNotAllowed",
-    "BadCertificateUriInvalid",
-}
 
 
 class ServerAccessRefused(SourceBroken):
@@ -123,14 +117,12 @@ class OpcuaConnector(Connector):
     def _whole(self, session: ServerSession, cursor: Cursor | None) -> Iterator[Batch]:
         self._durable = None
         variables = self._run(session.variables())
-        known = [one for one in variables if one.id is not None]
+        self._variables = {one.name: one for one in variables if one.id is not None}
         if self._subscribes:
-            self._run(session.subscribe(known))  # before the reading, so that no change falls between
+            self._run(session.subscribe(list(self._variables.values())))  # before the reading, so it misses no change
         session.needs_all = False
         session.take_changed()
-        values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
-        records, rejects = self._records(variables, [values.get(one.name) for one in variables])
-        self._variables = {one.name: one for one in known}
+        records, rejects = self._read_all(session, variables)
         self._bad = {str(one.position): one.reason for one in rejects}
         self._read_times = dict.fromkeys(self._variables, self.context.now())
         self._read_at = self.context.elapsed()
@@ -141,6 +133,13 @@ class OpcuaConnector(Connector):
         self._forgotten = False
         self._durable = {"content": content, "reading": uuid.uuid4().hex}
         yield self._batch(records, rejects, self._durable, partial=False)
+
+    def _read_all(
+        self, session: ServerSession, variables: Sequence[Variable]
+    ) -> tuple[list[Mapping[str, str | None]], list[Reject]]:
+        known = [one for one in variables if one.id is not None]
+        values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
+        return self._records(variables, [values.get(one.name) for one in variables])
 
     def _batch(
         self, records: Sequence[Mapping[str, str | None]], rejects: Sequence[Reject], cursor: Cursor, *, partial: bool
@@ -215,7 +214,7 @@ class OpcuaConnector(Connector):
         self, *, changed: Callable[[], None] = lambda: None, ended: Callable[[], None] = lambda: None
     ) -> ServerSession:
         try:
-            import asyncua  # noqa: F401, PLC0415 - the extra may be missing
+            from connectors.opcua.session import ServerSession  # noqa: PLC0415 - the extra may be missing
         except ImportError as error:
             raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
         # Its messages repeat, with tracebacks, what is reported here in a sentence.
@@ -235,6 +234,8 @@ class OpcuaConnector(Connector):
         return session
 
     def _certificate(self) -> ApplicationCertificate:
+        from connectors.opcua.security import application_certificate  # noqa: PLC0415 - the extra may be missing
+
         self._own = application_certificate(self.options, self.context, checks=self._checks)
         return self._own
 
@@ -257,49 +258,25 @@ class OpcuaConnector(Connector):
         except SourceError:
             raise
         except TimeoutError:
-            limit = self.options.timeout_seconds
-            raise SourceUnavailable(
-                f"The server {self.options.address} did not respond within {limit:g} seconds.",
-                retry_after=_PAUSE_SECONDS,
-            ) from None
+            failure = f"did not respond within {self.options.timeout_seconds:g} seconds"
         except OSError as error:
-            raise SourceUnavailable(
-                f"The server {self.options.address} is not reachable: {_plain(error)}.", retry_after=_PAUSE_SECONDS
-            ) from None
-        except Exception as error:
-            raise self._as_source_error(error) from error
+            failure = f"is not reachable: {_plain(error)}"
+        except Exception as error:  # noqa: BLE001 - raised again if it is unforeseen
+            failure = self._failure_of(error)
+        raise SourceUnavailable(f"The server {self.options.address} {failure}.", retry_after=PAUSE_SECONDS)
 
-    def _as_source_error(self, error: Exception) -> SourceError:
-        """Return what an error of the library means; another one is unforeseen."""
+    def _failure_of(self, error: Exception) -> str:
+        """Return what an error of the library means; raise an unforeseen one again."""
         from asyncua import ua  # noqa: PLC0415 - the extra may be missing
 
-        if isinstance(error, SecureChannelRefused):
-            return self._distrusted("it did not open a secure channel")
         if not isinstance(error, ua.UaError):
             raise error
         status = ua.StatusCode(error.code).name if isinstance(error, ua.UaStatusCodeError) and error.code else ""
         if status in _REFUSED:
-            return ServerAccessRefused(
+            raise ServerAccessRefused(
                 f"The server {self.options.address} refused the user {self.options.user or 'anonymous'} ({status})."
             )
-        if status in _UNTRUSTED and self._own is not None:
-            return self._distrusted(status)
-        return SourceUnavailable(
-            f"The server {self.options.address} responded {status or _plain(error)}.", retry_after=_PAUSE_SECONDS
-        )
-
-    def _distrusted(self, why: str) -> SourceUnavailable:
-        """Return that the server does not trust the certificate of the source. It is tried again, because that locks nothing."""
-        if self._own is None:
-            return SourceUnavailable(
-                f"The server {self.options.address} does not respond as OPC UA requires: {why}.",
-                retry_after=_PAUSE_SECONDS,
-            )
-        return SourceUnavailable(
-            f"The server {self.options.address} refused the certificate of this source ({why}). Have its administrator trust the"
-            f" application {self._own.shown}. A running daemon tries again.",
-            retry_after=_PAUSE_SECONDS,
-        )
+        return f"responded {status or _plain(error)}"
 
     def _close_session(self) -> None:
         session, self._session = self._session, None
@@ -352,7 +329,7 @@ class OpcuaConnector(Connector):
 
     def notices(self) -> Iterable[str]:
         """Return that the own certificate ends soon."""
-        notice = expiry_notice(self._own, self.context.now()) if self._own is not None else ""
+        notice = self._own.expiry_notice(self.context.now()) if self._own is not None else ""
         return [notice] if notice else []
 
     def verify(self) -> Iterable[Step]:
@@ -370,9 +347,7 @@ class OpcuaConnector(Connector):
             )
             name = "variables"
             variables = self._run(session.variables())
-            known = [one for one in variables if one.id is not None]
-            values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
-            _, rejects = self._records(variables, [values.get(one.name) for one in variables])
+            _, rejects = self._read_all(session, variables)
             listed = ", ".join(one.name for one in variables[:_SHOWN])
             more = f" and {len(variables) - _SHOWN} more" if len(variables) > _SHOWN else ""
             found = f"{counted(len(variables), 'variable')}: {listed}{more}." if variables else "No variable was found."

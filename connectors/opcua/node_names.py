@@ -21,11 +21,7 @@ class NodeName(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the name for its text.
-
-        Raises:
-            ValueError: it is none, or has the number of a namespace.
-        """
+        """Return the name for its text; raise `ValueError` if it is none, or has the number of a namespace."""
         found = _NODE.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no node id; it is written like nsu=urn:line-1;s=Temperature or i=2258")

@@ -13,6 +13,9 @@ from connectors.opcua.node_names import BrowsePattern, NodeName
 
 Policy: TypeAlias = Literal["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"]
 
+PAUSE_SECONDS = 5.0
+"""How long a source waits after its server has failed."""
+
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 

@@ -1,7 +1,7 @@
 """One connection to an OPC UA server, from its start to its end; the next one is another object.
 
 The library can make a connection again itself, but if a step of that fails, it may go on without notifications. So a watchdog
-here ends the connection at any doubt, and the source makes another one and reads everything.
+here ends the connection at any doubt. The source then makes a new connection and reads everything.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from asyncua import Client, ua
+from asyncua.common.subscription import Subscription
+from asyncua.crypto import security_policies
+from asyncua.crypto.uacrypto import CertProperties
+from asyncua.ua import DataValue, NodeId
 from msgspec.structs import replace
 
-from connectors.opcua.application_certificate import ApplicationCertificate
-from connectors.opcua.endpoint import check_trusted, choose_endpoint
 from connectors.opcua.node_names import NodeName
-from connectors.opcua.options import OpcuaOptions
-from ingestd.sdk import SourceBroken
-
-if TYPE_CHECKING:
-    from asyncua import Client
-    from asyncua.ua import DataValue, NodeId
+from connectors.opcua.options import PAUSE_SECONDS, OpcuaOptions
+from connectors.opcua.security import ApplicationCertificate, check_trusted, choose_endpoint
+from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _AT_ONCE = 500
 """Variables of a request."""
@@ -40,6 +40,12 @@ _OVERFLOW = 0x480
 _HAS_PROPERTY = 46
 _HIERARCHICAL = 33
 _OBJECTS = 85
+_UNTRUSTED = {
+    "BadSecurityChecksFailed",
+    "BadCertificateUntrusted",
+    "BadCertificateUseNotAllowed",
+    "BadCertificateUriInvalid",
+}
 _VARIABLE = 2
 _CLASSES = {
     "Aes256_Sha256_RsaPss": "SecurityPolicyAes256Sha256RsaPss",
@@ -56,10 +62,6 @@ class Variable(msgspec.Struct, frozen=True):
     path: str = ""
     label: str = ""
     unit: str = ""
-
-
-class SecureChannelRefused(Exception):
-    """The server did not open a secure channel."""
 
 
 class ServerSession:
@@ -101,13 +103,10 @@ class ServerSession:
 
         Raises:
             SourceBroken: the server can't be used as configured.
-            SecureChannelRefused: the server does not open a secure channel; it probably does not trust the certificate.
+            SourceUnavailable: the server does not trust the certificate. It is tried again, because that locks nothing.
             OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
         """
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-        from asyncua.crypto import security_policies  # noqa: PLC0415 - the extra may be missing
-        from asyncua.crypto.uacrypto import CertProperties  # noqa: PLC0415
-
+        own: ApplicationCertificate | None = None
         endpoint = choose_endpoint(self._options, await self._make_client().connect_and_get_server_endpoints())
         client = self._make_client()
         if endpoint.policy:
@@ -126,19 +125,32 @@ class ServerSession:
         client.connection_lost_callback = self._on_lost
         try:
             await client.connect()
+        except ua.UaStatusCodeError as error:
+            status = ua.StatusCode(error.code).name if error.code else ""
+            if own is None or status not in _UNTRUSTED:
+                raise
+            raise self._distrusted(own, status) from error
         except (OSError, TimeoutError, ua.UaError):
             raise
         except Exception as error:
             # Instead of a response that opens the channel, some servers send a fault, which the library can't read.
-            raise SecureChannelRefused(type(error).__name__) from error
+            raise self._distrusted(own, "it did not open a secure channel") from error
         self._client = client
         self._transport = client.uaclient.protocol.transport
         self.is_open = True
         self._watching = asyncio.create_task(self._watch())
 
-    def _make_client(self) -> Client:
-        from asyncua import Client  # noqa: PLC0415 - the extra may be missing
+    def _distrusted(self, own: ApplicationCertificate | None, why: str) -> SourceUnavailable:
+        server = f"The server {self._options.address}"
+        sentence = f"{server} does not respond as OPC UA requires: {why}."
+        if own is not None:
+            sentence = (
+                f"{server} refused the certificate of this source ({why}). Have its administrator trust the application"
+                f" {own.shown}. A running daemon tries again."
+            )
+        return SourceUnavailable(sentence, retry_after=PAUSE_SECONDS)
 
+    def _make_client(self) -> Client:
         client = Client(
             f"opc.tcp://{self._options.address}",
             timeout=self._options.timeout_seconds,
@@ -170,8 +182,6 @@ class ServerSession:
         return await self._described(list(found.values()))
 
     async def _browse(self, uris: Sequence[str]) -> list[Variable]:
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
         patterns = self._options.patterns
         found: list[Variable] = []
         level: list[tuple[tuple[str, ...], NodeId]] = [((), ua.NodeId(ua.Int32(_OBJECTS)))] if patterns else []
@@ -205,8 +215,6 @@ class ServerSession:
 
     async def _described(self, variables: list[Variable]) -> list[Variable]:
         """Return the variables with display names, and units where they have some."""
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
         described: list[Variable] = []
         for some in _chunks(variables):
             ids = [one.id if one.id is not None else ua.NodeId() for one in some]
@@ -219,18 +227,12 @@ class ServerSession:
         return described
 
     async def _units(self, ids: Sequence[NodeId]) -> list[str]:
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
-        paths = []
-        for id_ in ids:
-            element = ua.RelativePathElement()
-            element.ReferenceTypeId = ua.NodeId(ua.Int32(_HAS_PROPERTY))
-            element.IsInverse, element.IncludeSubtypes = False, True
-            element.TargetName = ua.QualifiedName("EngineeringUnits", 0)
-            path = ua.BrowsePath()
-            path.StartingNode = id_
-            path.RelativePath = ua.RelativePath(Elements=[element])
-            paths.append(path)
+        unit = ua.RelativePathElement(
+            ReferenceTypeId=ua.NodeId(ua.Int32(_HAS_PROPERTY)),
+            IsInverse=False,
+            TargetName=ua.QualifiedName("EngineeringUnits", 0),
+        )
+        paths = [ua.BrowsePath(StartingNode=id_, RelativePath=ua.RelativePath(Elements=[unit])) for id_ in ids]
         uaclient = self._connected().uaclient
         found = await uaclient.translate_browsepaths_to_nodeids(paths)
         targets = [one.Targets[0].TargetId if one.StatusCode.is_good() and one.Targets else None for one in found]
@@ -240,9 +242,7 @@ class ServerSession:
         return [str(getattr(unit, "Text", "") or "") for unit in units]
 
     async def read(self, variables: Iterable[Variable]) -> list[DataValue]:
-        """Return the present values, in the order of ``variables``, all of which have an id."""
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
+        """Return the present values, in the order of ``variables``. Each variable has an id."""
         values: list[DataValue] = []
         for some in _chunks(list(variables)):
             ids = [one.id for one in some if one.id is not None]
@@ -253,21 +253,19 @@ class ServerSession:
 
     async def subscribe(self, variables: Sequence[Variable]) -> None:
         """Have the server report changes of these variables, instead of those of a subscription before."""
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-        from asyncua.common.subscription import Subscription  # noqa: PLC0415
-
         wanted = {one.name for one in variables}
         if self._subscription is not None:
             if wanted == set(self._monitored.values()):
                 return
             await self._subscription.delete()
             self._subscription = None
-        parameters = ua.CreateSubscriptionParameters()
-        parameters.RequestedPublishingInterval = self._options.sampling * 1000
-        parameters.RequestedMaxKeepAliveCount = max(1, round(_KEEPALIVE_SECONDS / self._options.sampling))
-        parameters.RequestedLifetimeCount = 3 * parameters.RequestedMaxKeepAliveCount + 100
-        parameters.MaxNotificationsPerPublish = 10_000
-        parameters.PublishingEnabled = True
+        keepalives = max(1, round(_KEEPALIVE_SECONDS / self._options.sampling))
+        parameters = ua.CreateSubscriptionParameters(
+            RequestedPublishingInterval=self._options.sampling * 1000,
+            RequestedMaxKeepAliveCount=keepalives,
+            RequestedLifetimeCount=3 * keepalives + 100,
+            MaxNotificationsPerPublish=10_000,
+        )
         # Not by the client: it would replace a subscription that is silent, without a sign that changes are missing.
         subscription = Subscription(self._connected().uaclient.session, parameters, self)
         granted = await subscription.init()
@@ -283,23 +281,19 @@ class ServerSession:
 
     async def _monitor(self, items: Sequence[tuple[int, Variable]], *, deadband: float) -> list[tuple[int, Variable]]:
         """Return the items that the server refused; they are read at complete readings only."""
-        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
         requests = []
         for handle, variable in items:
-            request = ua.MonitoredItemCreateRequest()
-            request.ItemToMonitor.NodeId = variable.id
-            request.ItemToMonitor.AttributeId = ua.AttributeIds.Value
-            request.MonitoringMode = ua.MonitoringMode.Reporting
-            request.RequestedParameters.ClientHandle = handle
-            request.RequestedParameters.SamplingInterval = self._options.sampling * 1000
-            request.RequestedParameters.QueueSize = 1  # the newest value counts, so none is lost in a queue
-            request.RequestedParameters.DiscardOldest = True
+            wanted = ua.MonitoringParameters(
+                ClientHandle=handle,
+                SamplingInterval=self._options.sampling * 1000,
+                QueueSize=1,  # the newest value counts, so none is lost in a queue
+            )
             if deadband:
-                request.RequestedParameters.Filter = ua.DataChangeFilter(
+                wanted.Filter = ua.DataChangeFilter(
                     Trigger=ua.DataChangeTrigger.StatusValue, DeadbandType=1, DeadbandValue=deadband
                 )
-            requests.append(request)
+            item = ua.ReadValueId(NodeId=variable.id, AttributeId=ua.AttributeIds.Value)
+            requests.append(ua.MonitoredItemCreateRequest(item, ua.MonitoringMode.Reporting, wanted))
         results = await self._subscription.create_monitored_items(requests)
         return [item for item, result in zip(items, results, strict=True) if not isinstance(result, int)]
 
@@ -374,15 +368,11 @@ def _chunks(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
 
 
 def _name(id_: NodeId, uris: Sequence[str]) -> NodeName:
-    from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
     index = int(id_.NamespaceIndex)
     return NodeName(uris[index] if 0 < index < len(uris) else "", ua.NodeId(id_.Identifier, 0).to_string())
 
 
 def _node_id(name: NodeName, uris: Sequence[str]) -> NodeId | None:
-    from asyncua import ua  # noqa: PLC0415 - the extra may be missing
-
     if name.uri and name.uri not in uris:
         return None
     index = uris.index(name.uri) if name.uri else 0

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from connectors.push.endpoint import PushEndpoint
+from connectors.push.endpoint import PushedMessage, PushEndpoint
 from connectors.push.known_ids import KnownIds
 from connectors.push.listener import PushListener
-from connectors.push.message import NotStored, PushedMessage
 from connectors.push.options import PushOptions
 from ingestd.sdk import (
     Batch,
@@ -119,7 +118,7 @@ class PushConnector(Connector):
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:
-                _end(message, stored=False)
+                message.stored.set_result(False)
             self._uncommitted = []
 
     def _take(self) -> list[PushedMessage] | None:
@@ -136,7 +135,7 @@ class PushConnector(Connector):
                 if any(one.id == message.id for one in fresh):
                     self._uncommitted.append(message)
                 else:
-                    _end(message, stored=True)
+                    message.stored.set_result(True)
                 continue
             if message.id:
                 self._known.add(message.id)
@@ -169,7 +168,7 @@ class PushConnector(Connector):
         """Acknowledge the requests of the batch."""
         messages, self._uncommitted = self._uncommitted, []
         for message in messages:
-            _end(message, stored=True)
+            message.stored.set_result(True)
         self._known.compact()
 
     def health(self) -> ConnectionHealth | None:
@@ -224,10 +223,3 @@ def _ordered(positions: Iterable[int | str], rejects: Iterable[Reject]) -> list[
     found = dict.fromkeys([*positions, *(one.position for one in rejects)])
     rows = [one for one in found if isinstance(one, int)]
     return [*sorted(rows), *(one for one in found if isinstance(one, str))]
-
-
-def _end(message: PushedMessage, *, stored: bool) -> None:
-    if stored:
-        message.stored.set_result(None)
-    else:
-        message.stored.set_exception(NotStored("not stored"))

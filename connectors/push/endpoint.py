@@ -1,18 +1,24 @@
-"""The path of one source: who may send, how much, and when a request is acknowledged."""
+"""The path of one source: who may send, how much, and when a request is acknowledged.
+
+A client proves its identity by a bearer token, or by a signature as Standard Webhooks 1.0 specifies it:
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+import msgspec
 
 from connectors.formats.json import Json
-from connectors.push.authentication import Denied, check_body, check_headers, message_id
-from connectors.push.listener import PushRefused, PushResponse
-from connectors.push.message import NotStored, PushedMessage
-from connectors.push.options import PushOptions
-from connectors.push.rate import RequestRate
+from connectors.push.options import BearerToken, PushAuth, PushOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
@@ -22,7 +28,59 @@ _COMMIT_SECONDS = 25.0
 _RETRY_SECONDS = 5.0
 _MESSAGES = 256
 _MIN_INBOX_BYTES = 8 << 20
-_UNAVAILABLE = "The records can't be stored now. Send the request again later."
+_PREFIXES = ("webhook", "svix")
+"""Svix, from which Standard Webhooks comes, has its own names for the same headers."""
+_PARTS = ("id", "timestamp", "signature")
+_MAX_SIGNATURES = 10
+_MAX_ID = 256
+
+
+class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Decoded records of one request. ``id``: empty if the client sends none.
+
+    ``stored`` becomes True when the records are durable, and False if they can't be stored now: the client sends them again. It
+    is cancelled if the client does not wait any more.
+    """
+
+    id: str
+    chunks: tuple[RecordChunk, ...]
+    size: int
+    stored: Future[bool] = msgspec.field(default_factory=Future)
+
+
+class PushRefused(Exception):
+    """The response to a request that was not accepted. ``retry_after``: seconds, 0 for no such header."""
+
+    def __init__(
+        self, status: int, sentence: str, *, retry_after: float = 0.0, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.retry_after = retry_after
+        self.headers = headers
+
+
+class RequestRate:
+    """A bucket of tokens: ``per_second`` requests, and twice as many at once. ``now`` is monotonic seconds."""
+
+    def __init__(self, per_second: float, *, now: float) -> None:
+        self._per_second = per_second
+        self._most = max(1.0, 2 * per_second)
+        self._tokens = self._most
+        self._at = now
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token, 0 if there is one."""
+        self._tokens = min(self._most, self._tokens + max(0.0, now - self._at) * self._per_second)
+        self._at = now
+        return max(0.0, (1 - self._tokens) / self._per_second)
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until there is one."""
+        wait = self.wait(now)
+        if not wait:
+            self._tokens -= 1
+        return wait
 
 
 class PushEndpoint:
@@ -52,73 +110,118 @@ class PushEndpoint:
         """Respond with 503 until `accept`, because what was read could not be stored."""
         self._accepts.clear()
         for message in self.inbox.take(_MESSAGES):
-            fail(message)
+            if message.stored.set_running_or_notify_cancel():
+                message.stored.set_result(False)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """See `Endpoint.check`."""
-        try:
-            check_headers(self._options.auth, headers, self._now())
-            message_id(headers)
-        except Denied as error:
-            raise PushRefused(self._denied(error)) from None
+        """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
+        _check_headers(self._options.auth, headers, self._now())
+        _message_id(self._options.auth, headers)
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
         if wait := self._rate.wait(time.monotonic()):
-            raise PushRefused(self._too_many(wait))
+            raise self._too_many(wait)
         if not self._accepts.is_set() or self.inbox.is_closed:
-            raise PushRefused(self._unavailable())
+            raise self._unavailable()
 
-    async def respond(self, headers: Mapping[str, str], body: bytes) -> PushResponse:
-        """See `Endpoint.respond`. 204 if the records are durable, or the message was stored before."""
-        try:
-            check_body(self._options.auth, headers, body)
-        except Denied as error:
-            return self._denied(error)
+    async def store(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Store the records of a request that `check` has passed; return when they are durable, or were stored before.
+
+        Raises:
+            PushRefused: nothing was stored.
+        """
+        _check_body(self._options.auth, headers, body)
         if wait := self._rate.take(time.monotonic()):
-            return self._too_many(wait)
+            raise self._too_many(wait)
         if self._options.mode == "wake":
             self._on_wake()
-            return PushResponse(status=204)
+            return
         try:
             chunks = await asyncio.to_thread(self._decode, body)
         except SourceBroken as error:
-            return PushResponse(status=422, sentence=str(error))
+            raise PushRefused(422, str(error)) from None
         except SourceUnavailable as error:
-            return self._unavailable(str(error))
-        return await self._store(PushedMessage(id=message_id(headers), chunks=chunks, size=len(body)))
-
-    async def _store(self, message: PushedMessage) -> PushResponse:
+            raise self._unavailable(str(error)) from None
+        message = PushedMessage(id=_message_id(self._options.auth, headers), chunks=chunks, size=len(body))
         if not self.inbox.offer(message, message.size + 1):
-            return self._unavailable()
+            raise self._unavailable()
         try:
             async with asyncio.timeout(_COMMIT_SECONDS):
-                await asyncio.wrap_future(message.stored)
-        except (NotStored, TimeoutError):
-            return self._unavailable()
-        return PushResponse(status=204)
-
-    def _too_many(self, wait: float) -> PushResponse:
-        self.refused += 1
-        return PushResponse(status=429, sentence="Too many requests; send fewer.", retry_after=wait)
-
-    def _unavailable(self, sentence: str = _UNAVAILABLE) -> PushResponse:
-        self.refused += 1
-        return PushResponse(status=503, sentence=sentence, retry_after=_RETRY_SECONDS)
-
-    def _denied(self, error: Denied) -> PushResponse:
-        challenge = (("WWW-Authenticate", "Bearer"),) if self._options.auth.type == "bearer" else ()
-        return PushResponse(status=401, sentence=str(error), headers=challenge)
+                is_stored = await asyncio.wrap_future(message.stored)
+        except TimeoutError:
+            is_stored = False
+        if not is_stored:
+            raise self._unavailable()
 
     def _decode(self, body: bytes) -> tuple[RecordChunk, ...]:
-        """Return the records of a body, all of them or none.
-
-        Raises:
-            SourceBroken: the body is not of the format.
-            SourceUnavailable: the format can't be used now.
-        """
         return tuple(decode(body, self._options.format or Json(), name="The body"))
 
+    def _too_many(self, wait: float) -> PushRefused:
+        self.refused += 1
+        return PushRefused(429, "Too many requests; send fewer.", retry_after=wait)
 
-def fail(message: PushedMessage) -> None:
-    """Have a message be sent again, unless its client waits no more."""
-    if message.stored.set_running_or_notify_cancel():
-        message.stored.set_exception(NotStored(_UNAVAILABLE))
+    def _unavailable(
+        self, sentence: str = "The records can't be stored now. Send the request again later."
+    ) -> PushRefused:
+        self.refused += 1
+        return PushRefused(503, sentence, retry_after=_RETRY_SECONDS)
+
+
+def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> None:
+    """Check what the headers prove, before the body is read. ``now``: seconds since the epoch."""
+    if isinstance(auth, BearerToken):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        # Digests of equal length: the time of the comparison shows nothing about the token.
+        known = hashlib.sha256(auth.token.get_secret_value().encode()).digest()
+        is_same = hmac.compare_digest(hashlib.sha256(token.strip().encode("latin-1")).digest(), known)
+        if scheme.lower() != "bearer" or not is_same:
+            raise _denied(auth, "The request needs the header Authorization with the right bearer token.")
+        return
+    prefix = _prefix(headers)
+    missing = [name for part in _PARTS if not headers.get(name := f"{prefix}-{part}")]
+    if missing:
+        raise _denied(auth, f"The request needs the header {missing[0]}, as Standard Webhooks says.")
+    timestamp = headers[f"{prefix}-timestamp"]
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 15):
+        raise _denied(auth, f"The header {prefix}-timestamp must be a number of seconds since 1970.")
+    if abs(now - int(timestamp)) > auth.tolerance_seconds:
+        raise _denied(
+            auth, f"The time of {prefix}-timestamp is too far from the present; check both clocks, and sign again."
+        )
+
+
+def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
+    """Check that a signature of the body is by a known secret, after `_check_headers`."""
+    if isinstance(auth, BearerToken):
+        return
+    prefix = _prefix(headers)
+    signed = f"{headers[f'{prefix}-id']}.{headers[f'{prefix}-timestamp']}.".encode("latin-1") + body
+    given = [
+        one.removeprefix("v1,").encode("latin-1")
+        for one in headers[f"{prefix}-signature"].split(" ")[:_MAX_SIGNATURES]
+        if one.startswith("v1,")
+    ]
+    is_valid = False
+    for key in auth.keys:
+        expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+        for one in given:  # all are compared, so that the time does not show which one fits
+            is_valid |= hmac.compare_digest(expected, one)
+    if not is_valid:
+        raise _denied(auth, f"No signature of {prefix}-signature fits the body and the secret.")
+
+
+def _message_id(auth: PushAuth, headers: Mapping[str, str]) -> str:
+    """Return the id of the message, which is the same in each repetition; empty if the client sends none."""
+    found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
+    if len(found) > _MAX_ID:
+        raise _denied(auth, f"The id of the message has more than {_MAX_ID} characters.")
+    return found
+
+
+def _denied(auth: PushAuth, sentence: str) -> PushRefused:
+    challenge = (("WWW-Authenticate", "Bearer"),) if auth.type == "bearer" else ()
+    return PushRefused(401, sentence, headers=challenge)
+
+
+def _prefix(headers: Mapping[str, str]) -> str:
+    """Return with what the names of the headers begin: all of one request have the same prefix."""
+    return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])

@@ -28,11 +28,7 @@ class KnownIds:
         self._recent: dict[bytes, None] = {}
 
     def load(self, recent: Iterable[str]) -> None:
-        """Begin a reading: ``recent`` is that of the durable cursor.
-
-        Raises:
-            OSError: the file can't be read.
-        """
+        """Begin a reading with the ids ``recent`` of the durable cursor; raise `OSError` if the file can't be read."""
         if self._known is None:
             stored = self._file.read() or b""
             whole = len(stored) - len(stored) % _DIGEST_BYTES

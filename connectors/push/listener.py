@@ -11,11 +11,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-import msgspec
-
+from connectors.push.endpoint import PushEndpoint, PushRefused
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.http_server import (
     BodyTooLarge,
@@ -43,39 +41,6 @@ BEGINNING_SECONDS = 60.0
 """For this time after a path starts or ends, clients of unknown paths are asked to come again: pipelines start one by one."""
 
 
-class PushResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response. ``sentence`` is its body; ``retry_after``: seconds, 0 for no such header."""
-
-    status: int
-    sentence: str = ""
-    retry_after: float = 0.0
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class PushRefused(Exception):
-    """A request ends with this response, whatever follows of it."""
-
-    def __init__(self, response: PushResponse) -> None:
-        super().__init__(response.sentence)
-        self.response = response
-
-
-class Endpoint(Protocol):
-    """What serves one path. Its methods are called in the listener's loop."""
-
-    max_body: int
-
-    def check(self, headers: Mapping[str, str]) -> None:
-        """Check a request before its body is read.
-
-        Raises:
-            PushRefused: it is not accepted.
-        """
-
-    async def respond(self, headers: Mapping[str, str], body: bytes) -> PushResponse:
-        """Return the response to a request that `check` has passed."""
-
-
 class PushListener:
     """Listens at one address while it has an endpoint. Thread-safe; use `attach` and `detach`."""
 
@@ -88,14 +53,14 @@ class PushListener:
         """Why the address can't be used now; empty while it listens."""
         self.since: float | None = None
         """When it began to listen, in seconds since the epoch."""
-        self._endpoints: dict[str, Endpoint] = {}
+        self._endpoints: dict[str, PushEndpoint] = {}
         self._changed = time.monotonic()
         self._tried = threading.Event()
         self._thread = LoopThread(f"push {address}")
         self._thread.start(self._run())
 
     @classmethod
-    def attach(cls, address: str, path: str, endpoint: Endpoint) -> PushListener:
+    def attach(cls, address: str, path: str, endpoint: PushEndpoint) -> PushListener:
         """Serve ``path`` at ``address``; return the listener when it listens, or has found out that it can't yet.
 
         Raises:
@@ -110,7 +75,7 @@ class PushListener:
         listener._tried.wait(_START_SECONDS)
         return listener
 
-    def detach(self, path: str, endpoint: Endpoint) -> None:
+    def detach(self, path: str, endpoint: PushEndpoint) -> None:
         """End serving a path; the listener ends with its last one. A second call has no effect."""
         with self._lock:
             if self._endpoints.get(path) is not endpoint:
@@ -142,58 +107,43 @@ class PushListener:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status, body = 204, b""
+        headers = [("Cache-Control", "no-store")]
         try:
-            response = await self._response(scope, receive)
+            await self._store(scope, receive)
         except ClientDisconnect:
             return
         except PushRefused as refused:
-            response = refused.response
-        body = f"{response.sentence}\n".encode() if response.sentence else b""
-        headers = [*response.headers, ("Cache-Control", "no-store")]
-        if response.retry_after:
-            headers.append(("Retry-After", str(max(1, int(response.retry_after + 0.999)))))
-        if body:
-            headers.append(("Content-Type", "text/plain; charset=utf-8"))
-        if response.status != 204:
-            headers.append(("Content-Length", str(len(body))))
-        await send_head(send, response.status, headers)
+            status, body = refused.status, f"{refused}\n".encode()
+            headers = [*refused.headers, *headers]
+            if refused.retry_after:
+                headers.append(("Retry-After", str(max(1, int(refused.retry_after + 0.999)))))
+            headers += [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        await send_head(send, status, headers)
         await send({"type": "http.response.body", "body": body})
 
-    async def _response(self, scope: Scope, receive: Receive) -> PushResponse:
-        """Return the response to a request.
-
-        Raises:
-            PushRefused: it is malformed, too large, or not accepted.
-            ClientDisconnect: the client disconnected.
-        """
+    async def _store(self, scope: Scope, receive: Receive) -> None:
         endpoint = self.endpoint(scope["raw_path"].decode("ascii"))
         if scope["method"] != "POST":
-            sentence = "Records are sent by POST."
-            raise PushRefused(PushResponse(status=405, sentence=sentence, headers=(("Allow", "POST"),)))
+            raise PushRefused(405, "Records are sent by POST.", headers=(("Allow", "POST"),))
         try:
             single = single_values(scope["headers"])
         except RepeatedHeader as error:
-            raise PushRefused(PushResponse(status=400, sentence=str(error))) from None
+            raise PushRefused(400, str(error)) from None
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in single.items()}
         endpoint.check(headers)
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise PushRefused(PushResponse(status=415, sentence="Send the body without a Content-Encoding."))
+            raise PushRefused(415, "Send the body without a Content-Encoding.")
         try:
             body = await read_body(scope, receive, most=endpoint.max_body)
         except BodyTooLarge:
-            sentence = f"The body is larger than {endpoint.max_body} bytes (max_body)."
-            raise PushRefused(PushResponse(status=413, sentence=sentence)) from None
-        return await endpoint.respond(headers, body)
+            raise PushRefused(413, f"The body is larger than {endpoint.max_body} bytes (max_body).") from None
+        await endpoint.store(headers, body)
 
-    def endpoint(self, path: str) -> Endpoint:
-        """Return what serves a path.
-
-        Raises:
-            PushRefused: no pipeline has the path, or not yet.
-        """
-        endpoint = self._endpoints.get(path)
-        if endpoint is None:
-            if time.monotonic() - self._changed < BEGINNING_SECONDS:
-                raise PushRefused(PushResponse(status=503, sentence="No pipeline has this path yet.", retry_after=5.0))
-            raise PushRefused(PushResponse(status=404, sentence="No pipeline has this path."))
-        return endpoint
+    def endpoint(self, path: str) -> PushEndpoint:
+        """Return what serves a path; raise `PushRefused` if no pipeline has the path, or not yet."""
+        if path in self._endpoints:
+            return self._endpoints[path]
+        if time.monotonic() - self._changed < BEGINNING_SECONDS:
+            raise PushRefused(503, "No pipeline has this path yet.", retry_after=_RETRY_SECONDS)
+        raise PushRefused(404, "No pipeline has this path.")

@@ -15,8 +15,17 @@ from connectors.remote.disposer import RemoteDisposer, RemotePlaces
 from connectors.remote.folder import RemoteDropFile, RemoteFolder
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteStore, find_name_fault
-from connectors.remote.stores import open_store
-from ingestd.sdk import Acknowledgement, Batch, Cursor, FileClaim, Partition, SourceContext, SourceError, Step
+from ingestd.sdk import (
+    Acknowledgement,
+    Batch,
+    Cursor,
+    FileClaim,
+    Partition,
+    SourceBroken,
+    SourceContext,
+    SourceError,
+    Step,
+)
 
 
 class RemoteConnector(FileSource):
@@ -34,7 +43,7 @@ class RemoteConnector(FileSource):
 
     def _open_places(self) -> tuple[RemoteFolder, RemoteDisposer]:
         options = self.options
-        self._store: RemoteStore = open_store(options, self.context.base)
+        self._store: RemoteStore = _open_store(options, self.context.base)
         places = RemotePlaces(options)
         self._drop = RemoteFolder(options, self._store, excluded=places.all, other_readers=self.context.other_readers)
         self._remote = RemoteDisposer(
@@ -151,3 +160,18 @@ class RemoteConnector(FileSource):
         """Close the connection, and stop the child process that parses a file."""
         super().close()
         self._store.close()
+
+
+def _open_store(options: RemoteOptions, base: Path) -> RemoteStore:
+    """Return the store of ``options``, not connected. The packages are extras, so each is imported when it is needed."""
+    if options.address.scheme == "sftp":
+        try:
+            from connectors.remote.sftp import SftpStore  # noqa: PLC0415
+        except ImportError as error:
+            raise SourceBroken(f"SFTP needs asyncssh: install ingestd[sftp] ({error}).") from error
+        return SftpStore(options, base)
+    try:
+        from connectors.remote.object_store import ObjectStore  # noqa: PLC0415
+    except ImportError as error:
+        raise SourceBroken(f"{options.address.scheme}:// needs obstore: install ingestd[objects] ({error}).") from error
+    return ObjectStore(options, base)

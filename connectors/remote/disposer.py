@@ -176,45 +176,42 @@ class RemoteDisposer:
 
     def _archive(self, name: str, folder: str, identity: Identity, sha256: str, note: _Note | None) -> bool:
         """Move a file to ``name`` in ``folder``, or to a name like it. Return True if its content is there now."""
-        path = self._folder.path(name)
-        for displaced in range(_DISPLACED):
-            archived, is_copied = self._free_name(folder, name, identity, sha256, note)
+        path, archived = self._folder.path(name), ""
+
+        def is_copy(copy: str, existing: Identity) -> bool:
+            return (
+                self._store.copies
+                and existing.size == identity.size
+                and (note is None or self._reads(note.path_for(copy)) == note.content_for(copy))
+                and self._is_copy(copy, existing, identity, sha256)
+            )
+
+        for _ in range(_DISPLACED):
+            archived, is_copied = self._find_name(folder, name, is_copy)
             if is_copied:
                 self._store.delete(path, identity)
                 return True
-            note_path = note.path_for(archived) if note is not None else None
-            if note is not None and note_path is not None:
-                self._store.write(note_path, note.content_for(archived))
+            if note is not None:
+                self._store.write(note.path_for(archived), note.content_for(archived))
+            is_taken = False
             try:
                 is_moved = self._store.move(path, archived, identity, sha256)
-            except FileExistsError:
-                if note_path is not None:
-                    self._store.delete(note_path, None)
-                if displaced + 1 < _DISPLACED:
-                    continue  # another program took the name
-                raise SourceUnavailable(f"{self._address.display(archived)} is taken again and again.") from None
-            except FileNotFoundError:
-                is_moved = False
-            if not is_moved and note_path is not None:
-                self._store.delete(note_path, None)
-            return is_moved
-        raise AssertionError("the loop returns or raises")
+            except (FileExistsError, FileNotFoundError) as error:
+                is_moved, is_taken = False, isinstance(error, FileExistsError)  # by another program
+            if not is_moved and note is not None:
+                self._store.delete(note.path_for(archived), None)
+            if not is_taken:
+                return is_moved
+        raise SourceUnavailable(f"{self._address.display(archived)} is taken again and again.")
 
-    def _free_name(
-        self, folder: str, name: str, identity: Identity, sha256: str, note: _Note | None
-    ) -> tuple[str, bool]:
-        """Return a free name in the archive, or the one of a copy that an attempt before a crash made, and whether it is one."""
+    def _find_name(self, folder: str, name: str, is_copy: Callable[[str, Identity], bool]) -> tuple[str, bool]:
+        """Return a free path for a name, or that of a copy that an attempt before a crash made, and whether it is one."""
         for path in _candidates(folder, name):
             try:
                 existing = self._store.status(path)
             except FileNotFoundError:
                 return path, False
-            if (
-                self._store.copies
-                and existing.size == identity.size
-                and (note is None or self._reads(note.path_for(path)) == note.content_for(path))
-                and self._is_copy(path, existing, identity, sha256)
-            ):
+            if is_copy(path, existing):
                 return path, True
         raise SourceUnavailable(f"{self._address.display(folder)} holds {_VARIANTS} files like {name}: move some away.")
 
@@ -308,15 +305,12 @@ class RemoteDisposer:
     def _publish(self, name: str, data: bytes, folder: str) -> str:
         """Write a file under a free name, or use the equal one of an attempt before a crash. Return its address."""
         self._check_writable(join(folder, name))
-        for path in _candidates(folder, name):
-            try:
-                existing = self._store.status(path)
-            except FileNotFoundError:
-                self._store.write(path, data)
-                return self._address.display(path)
-            if existing.size == len(data) and self._reads(path) == data:
-                return self._address.display(path)
-        raise SourceUnavailable(f"{self._address.display(folder)} holds {_VARIANTS} files like {name}: move some away.")
+        path, is_written = self._find_name(
+            folder, name, lambda path, existing: existing.size == len(data) and self._reads(path) == data
+        )
+        if not is_written:
+            self._store.write(path, data)
+        return self._address.display(path)
 
 
 def _place(below: Callable[[str], str], configured: str | None, archive: str | None, name: str) -> str | None:

@@ -126,10 +126,7 @@ class RemoteFolder:
 
     def _enters(self, name: str) -> bool:
         base = name.rpartition("/")[2]
-        return self.options.recursive and not is_no_data_folder(base) and not self._is_excluded(self.path(name))
-
-    def _is_excluded(self, path: str) -> bool:
-        return path in self._excluded
+        return self.options.recursive and not is_no_data_folder(base) and self.path(name) not in self._excluded
 
     def takes(self, name: str) -> bool:
         """Return True if the folders of the name are listed; an object store lists all of them."""

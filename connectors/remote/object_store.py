@@ -1,10 +1,14 @@
-"""Objects of a bucket (S3, Azure Blob Storage, Google Cloud Storage) as files. A prefix takes the place of a folder."""
+"""Objects of a bucket (S3, Azure Blob Storage, Google Cloud Storage) as files. A prefix takes the place of a folder.
+
+Errors of the library are sentences that say what to do.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
@@ -14,10 +18,10 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from connectors.files.identity import Identity
-from connectors.remote.object_failure import explain_failure
 from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
+from connectors.tls import TlsFault, describe
 from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 if TYPE_CHECKING:
@@ -30,6 +34,49 @@ _PAGE = 1_000
 _BLOCK_BYTES = 2**20
 _RETRIES = 2
 _LONGEST_TRANSFER = timedelta(hours=6)
+
+_DENIED = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError)
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_STATUS = re.compile(r"\b(?:status|code)\D{0,20}([45]\d\d)\b", re.IGNORECASE)
+_CERTIFICATE = re.compile(r"InvalidCertificate\((?:\s|Other\(|OtherError\(){0,200}(\w{1,60})")
+_NO_TLS = re.compile(r"kind: InvalidData,\s{0,200}error: InvalidMessage")
+_CONNECTION = re.compile(r'\bOs \{[^{}"]{0,300}message: "([^"]{1,100})"|"(failed to lookup address[^"]{0,100})"')
+_REDIRECT = "Received redirect without LOCATION"
+_CERTIFICATES: Mapping[str, TlsFault] = {
+    "UnknownIssuer": "untrusted",
+    "CaUsedAsEndEntity": "untrusted",  # self-signed
+    "NotValidForName": "other name",
+    "NotValidForNameContext": "other name",
+    "Expired": "expired",
+    "ExpiredContext": "expired",
+    "NotValidYet": "not yet valid",
+    "NotValidYetContext": "not yet valid",
+}
+"""Names of the TLS library of obstore, as its errors write them."""
+_RIGHTS = (
+    "Check access_key, secret_key and what they permit: to list and read, with after: archive or delete also to write and"
+    " delete."
+)
+_REGION = "The bucket is in another region. Correct region, or endpoint."
+_CLOCK = "The clock of this machine is wrong. Set it, for example by systemd-timesyncd."
+_NO_BUCKET = "There is no bucket or container of this name. Correct url, or endpoint."
+_KEY_MISMATCH = (
+    "secret_key does not belong to access_key. Correct it. If it is right, check region, the clock of this machine, and whether a"
+    " proxy changes the requests."
+)
+_REMEDIES: Mapping[str, str] = {
+    "AccessDenied": _RIGHTS,
+    "AuthenticationFailed": _KEY_MISMATCH,
+    "AuthorizationHeaderMalformed": _REGION,
+    "ContainerNotFound": _NO_BUCKET,
+    "ExpiredToken": "The temporary credentials have ended. Renew them, and restart the daemon.",
+    "InvalidAccessKeyId": "The server does not know access_key. Correct it, or endpoint.",
+    "NoSuchBucket": _NO_BUCKET,
+    "PermanentRedirect": _REGION,
+    "RequestTimeTooSkewed": _CLOCK,
+    "SignatureDoesNotMatch": _KEY_MISMATCH,
+}
+"""What to do after an error of a server, by its code."""
 
 
 class ObjectStore(RemoteStore):
@@ -116,9 +163,7 @@ class ObjectStore(RemoteStore):
             if not await self._is_copied(target, identity, sha256):
                 await obstore.delete_async(self._store, target)  # replaced just before: it was not read
                 return False
-            if await self._is_same(
-                path, identity
-            ):  # otherwise the new object stays, and the copy is the one that was read
+            if await self._is_same(path, identity):  # else a new object stays, and the copy is the one that was read
                 await obstore.delete_async(self._store, path)
             return True
 
@@ -166,7 +211,7 @@ class ObjectStore(RemoteStore):
 
     def close(self) -> None:
         """See `RemoteStore.close`."""
-        self._loop.close(_nothing)
+        self._loop.close()
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -205,7 +250,7 @@ class ObjectStore(RemoteStore):
                     " listed: // or .. in it. Rename it; nothing is read until then."
                 ) from None
             except exceptions.BaseError as error:
-                raise SourceUnavailable(f"{self._shown(path)} {explain_failure(error)}") from None
+                raise SourceUnavailable(f"{self._shown(path)} {_explain_failure(error)}") from None
 
         return self._loop.run(translated)
 
@@ -213,16 +258,8 @@ class ObjectStore(RemoteStore):
         return self._address.display(path)
 
 
-async def _nothing() -> None:
-    return
-
-
 def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
-    """Return the client.
-
-    Raises:
-        SourceBroken: the settings are not accepted.
-    """
+    """Return the client; raise `SourceBroken` if the settings are not accepted."""
     address, endpoint = options.address, options.endpoint.rstrip("/")
     secret = options.secret_key.get_secret_value() if options.secret_key is not None else ""
     wait = timedelta(seconds=options.timeout_seconds)
@@ -270,3 +307,26 @@ def _has_same_content(found: Identity, expected: Identity) -> bool:
     if expected.version:
         return found.size == expected.size and found.version == expected.version
     return found.has_same_content(expected)
+
+
+def _explain_failure(error: exceptions.BaseError) -> str:
+    """Return what is certain about an error, and what to do. Its text may hold a signed address, so it is not shown."""
+    text = str(error)
+    if found := _CERTIFICATE.search(text):
+        trust = "add it to those of the system, or name its file in the variable SSL_CERT_FILE; then restart the daemon"
+        described = describe(_CERTIFICATES.get(found[1], "other"), detail=found[1], trust=trust)
+        return f"can't be reached: {described}"
+    if _NO_TLS.search(text):
+        return f"can't be reached: {describe('no tls', detail='', trust='')}"
+    code = found[1] if (found := _CODE.search(text)) else ""
+    status = found[1] if (found := _STATUS.search(text)) else ""
+    detail = f" ({code or f'status {status}'})" if code or status else ""
+    if _REDIRECT in text:
+        code = "PermanentRedirect"
+    if code in _REMEDIES:
+        return f"can't be used{detail}. {_REMEDIES[code]}"
+    if isinstance(error, _DENIED) or status in {"401", "403"}:
+        return f"can't be used: access is denied{detail}. {_RIGHTS}"
+    if found := _CONNECTION.search(text):
+        return f"can't be reached: {found[1] or found[2]}. Check endpoint and the network."
+    return f"can't be used now{detail}."

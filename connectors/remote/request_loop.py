@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for connections that stay open between calls."""
+"""Requests of other threads in one event loop, for connections that stay open between calls."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ingestd.sdk import SourceUnavailable
+from ingestd.sdk.streams import LoopThread
 
 T = TypeVar("T")
 
@@ -23,24 +24,27 @@ class RequestLoop:
         self._name = name
         self._ignored = ignored
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: LoopThread | None = None
         self._running: set[asyncio.Task[Any]] = set()
         self._interrupted = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run the coroutine that ``work`` makes, and return its result.
-
-        Raises:
-            SourceUnavailable: the daemon stops.
-        """
+        """Run the coroutine that ``work`` makes, and return its result; raise `SourceUnavailable` if the daemon stops."""
         try:
-            loop = self._started()
-            return asyncio.run_coroutine_threadsafe(self._tracked(work), loop).result()
+            return self._started(work).result()
         except (asyncio.CancelledError, concurrent.futures.CancelledError):  # two classes
             raise SourceUnavailable("The reading was interrupted, because the source is closed.") from None
 
+    def _started(self, work: Callable[[], Coroutine[Any, Any, T]]) -> concurrent.futures.Future[T]:
+        with self._lock:
+            if self._interrupted:
+                raise asyncio.CancelledError
+            if self._thread is None:
+                self._thread = LoopThread(self._name)
+            return self._thread.start(self._tracked(work))
+
     async def _tracked(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        asyncio.get_running_loop().set_exception_handler(self._report)
         task = asyncio.current_task()
         if self._interrupted or task is None:
             raise asyncio.CancelledError
@@ -50,17 +54,6 @@ class RequestLoop:
         finally:
             self._running.discard(task)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._interrupted:
-                raise asyncio.CancelledError
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._loop.set_exception_handler(self._report)
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
-                self._thread.start()
-            return self._loop
-
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if not isinstance(context.get("exception"), self._ignored):
             loop.default_exception_handler(context)
@@ -69,30 +62,29 @@ class RequestLoop:
         """Call ``abort`` in the thread and cancel what runs; everything later ends at once, until `allow`."""
         with self._lock:
             self._interrupted = True
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(abort)
-                self._loop.call_soon_threadsafe(self._cancel)
+            if self._thread is not None:
+                self._thread.start(self._cancel(abort))
 
     def allow(self) -> None:
         """End the effect of `interrupt`."""
-        with self._lock:
-            self._interrupted = False
+        self._interrupted = False
 
-    def _cancel(self) -> None:
+    async def _cancel(self, abort: Callable[[], None] = lambda: None) -> None:
+        abort()
         for task in list(self._running):
             task.cancel()
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run ``last`` and end the thread. A later `run` starts another one."""
+    def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
+        """Run ``last`` and end the thread. A later `run` starts a new thread."""
         with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is None or thread is None:
+            thread, self._thread = self._thread, None
+        if thread is None:
+            if last is not None:
+                last.close()
             return
-        loop.call_soon_threadsafe(self._cancel)
+        thread.start(self._cancel())
         try:
-            asyncio.run_coroutine_threadsafe(last(), loop).result()
+            if last is not None:
+                thread.start(last).result()
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            thread.close()

@@ -121,11 +121,7 @@ class SftpStore(RemoteStore):
 
     def status(self, path: str) -> Identity:
         """See `RemoteStore.status`."""
-
-        async def work(client: asyncssh.SFTPClient) -> Identity:
-            return await self._status(client, path)
-
-        return self._run(work, path, repeat=True)
+        return self._run(lambda client: self._status(client, path), path, repeat=True)
 
     def fetch(
         self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
@@ -250,7 +246,7 @@ class SftpStore(RemoteStore):
 
     def close(self) -> None:
         """See `RemoteStore.close`."""
-        self._loop.close(self._drop)
+        self._loop.close(self._drop())
 
     # ------------------------------------------------------------------------------------------------- one connection
 

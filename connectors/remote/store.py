@@ -38,7 +38,7 @@ class RemoteEntry(msgspec.Struct, frozen=True):
 
 
 class RemoteStore(ABC):
-    """A server. One thread at a time reads and moves; `interrupt` comes from another one.
+    """A server. One thread at a time reads and moves; `interrupt` comes from another thread.
 
     Every method raises `SourceUnavailable` if the server is not reachable or does not do what is requested, and `RemoteRefused`.
     """

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import pytest
 
-from connectors.push.listener import PushListener, PushResponse
+from connectors.push.endpoint import PushEndpoint
+from connectors.push.listener import PushListener
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.server import WebServer
 from ingestd.process.http_server.server import HttpServer, listening
@@ -128,18 +129,17 @@ async def daemons_page() -> AsyncIterator[Address]:
         await asyncio.wait([running])
 
 
-class _Endpoint:
+class _Endpoint(PushEndpoint):
     """An endpoint that accepts every request."""
 
-    max_body = 1_000
+    def __init__(self) -> None:
+        self.max_body = 1_000
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Accept the request."""
 
-    async def respond(self, headers: Mapping[str, str], body: bytes) -> PushResponse:
+    async def store(self, headers: Mapping[str, str], body: bytes) -> None:
         """Accept the body."""
-        del headers, body
-        return PushResponse(status=204)
 
 
 @contextlib.asynccontextmanager

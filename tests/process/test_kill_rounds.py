@@ -21,7 +21,7 @@ from tests.support.faulty_proxy import KINDS, FaultyProxy
 from tests.support.many_pipelines import PIPELINES, configure, drop, drop_folder, label, name
 from tests.support.workspaced_process import WorkspaceService, new_key
 
-ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "3"))
 SHARE = 0.05
 SEED = int(os.environ.get("INGESTD_KILL_SEED", "10"))
 

@@ -65,7 +65,9 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, 
     (drop / "b.csv").write_text("")
     with DocumentServer() as server:
         server.workspace("Bench")
-        config = write_listening_configuration(folder, server.url, [pipeline("masses", {"path": "drop", "empty_seconds": 3_600})])
+        config = write_listening_configuration(
+            folder, server.url, [pipeline("masses", {"path": "drop", "empty_seconds": 3_600})]
+        )
         with listening_daemon(folder, config) as (daemon, client):
             daemon.wait_for("partition_settled")
             yield daemon, client

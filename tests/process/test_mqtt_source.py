@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,40 +18,9 @@ from tests.support.daemon_process import Daemon, environment, ingestd
 from tests.support.mosquitto import Mosquitto, mosquitto
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
-KILLS = int(os.environ.get("INGESTD_MQTT_KILLS", "10"))
-UPDATES = 10_000
+KILLS = int(os.environ.get("INGESTD_MQTT_KILLS", "5"))
+UPDATES = 5_000
 KEYS = 100
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[RecordedWorkspaced]:
-    with RecordedWorkspaced(tmp_path / "workspaced") as running:
-        yield running
-
-
-def configure(folder: Path, broker: Mosquitto, service: RecordedWorkspaced, **more: object) -> None:
-    pipeline = {
-        "name": "bench",
-        "source": {
-            "connector": "mqtt",
-            "url": broker.url,
-            "topics": [{"filter": "bench/{bench}/{channel}", "qos": 1}],
-            "sync_seconds": 2,
-            **more,
-        },
-        "entries": {"key": "{mqtt.part.bench}.{mqtt.part.channel}", "value": "{value}"},
-        "sink": {"workspace": service.workspace("Rover"), "label": "Values"},
-    }
-    settings = {
-        "service": {"url": service.url, "api_key": service.api_key},
-        "state": "ingestd.db",
-        "pipelines": [pipeline],
-    }
-    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
-
-
-def values(service: RecordedWorkspaced) -> dict[str, str | None]:
-    return {key: value for key, (value, _) in service.values("Values").items()}
 
 
 def publish_all(broker: Mosquitto, wanted: dict[str, str], kills: threading.Semaphore) -> None:
@@ -74,14 +41,19 @@ def publish_all(broker: Mosquitto, wanted: dict[str, str], kills: threading.Sema
 
 @pytest.mark.slow
 @pytest.mark.timeout(240 + 20 * KILLS)
-def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(
-    tmp_path: Path, service: RecordedWorkspaced
-) -> None:
+def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(tmp_path: Path) -> None:
     rng = random.Random(7)
     wanted: dict[str, str] = {}
     kills = threading.Semaphore(1)
-    with mosquitto() as broker:
-        configure(tmp_path, broker, service)
+    with mosquitto() as broker, RecordedWorkspaced(tmp_path / "workspaced") as service:
+        source = {
+            "connector": "mqtt",
+            "url": broker.url,
+            "topics": [{"filter": "bench/{bench}/{channel}"}],
+            "sync_seconds": 1,
+        }
+        entries = {"key": "{mqtt.part.bench}.{mqtt.part.channel}", "value": "{value}"}
+        service.write_configuration(tmp_path, {"name": "bench", "source": source, "entries": entries}, label="Values")
         assert ingestd(tmp_path, "sync").returncode == 0  # makes the session
         publisher = threading.Thread(target=publish_all, args=(broker, wanted, kills))
         publisher.start()
@@ -100,5 +72,5 @@ def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(
         assert not publisher.is_alive()
         done = ingestd(tmp_path, "sync", timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert values(service) == wanted
+        assert service.plain_values("Values") == wanted
         assert len(wanted) == KEYS + UPDATES // 20 + 1

@@ -6,7 +6,6 @@ does more.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -20,31 +19,24 @@ from tests.support.opcua_server import OpcuaServer, opcua_server
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 RESTARTS = int(os.environ.get("INGESTD_OPCUA_RESTARTS", "2"))
-KILLS = int(os.environ.get("INGESTD_OPCUA_KILLS", "3"))
+KILLS = int(os.environ.get("INGESTD_OPCUA_KILLS", "2"))
 VARIABLES = 30
 DEADLINE_SECONDS = 60.0
 
 
 def configure(folder: Path, server: OpcuaServer, service: RecordedWorkspaced) -> None:
-    source = {"connector": "opcua", "url": server.url, "browse": "Line1/**", "security": "none", "sampling": 0.1}
-    pipeline = {
-        "name": "line",
-        "source": {**source, "timeout_seconds": 2, "deletes": "remove"},
-        "entries": {"key": "{path}", "value": "{value}"},
-        "sink": {"workspace": service.workspace("Rover"), "label": "Line"},
-    }
-    settings = {
-        "service": {"url": service.url, "api_key": service.api_key},
-        "state": "ingestd.db",
-        "pipelines": [pipeline],
-    }
-    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+    source = {
+        "connector": "opcua", "url": server.url, "browse": "Line1/**", "security": "none", "sampling": 0.1,
+        "timeout_seconds": 2, "deletes": "remove",
+    }  # fmt: skip
+    pipeline = {"name": "line", "source": source, "entries": {"key": "{path}", "value": "{value}"}}
+    service.write_configuration(folder, pipeline, label="Line")
 
 
 def wait_until_equal(service: RecordedWorkspaced, server: OpcuaServer, daemon: Daemon) -> None:
     wanted = {f"Line1/{name}": str(value) for name, (value, _) in server.values.items()}
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while (found := {key: value for key, (value, _) in service.values("Line").items()}) != wanted:
+    while (found := service.plain_values("Line")) != wanted:
         assert time.monotonic() < deadline, (set(found.items()) ^ set(wanted.items()), daemon.lines[-20:])
         time.sleep(0.05)  # the service reports nothing
 

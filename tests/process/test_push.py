@@ -20,7 +20,7 @@ from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import listening_daemon, pipeline, write_listening_configuration
 from tests.support.push_client import SECRET, free_address, signed
 
-ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "3"))
 CLIENTS = 3
 SECONDS = 60.0
 

@@ -117,5 +117,14 @@ def mosquitto(*settings: str, persistent: bool = False, anonymous: bool = True) 
             broker.stop(signal.SIGKILL)
 
 
+def permit(folder: Path, *files: Path) -> None:
+    """Let the account of the broker read files in a temporary folder of a test that runs as root."""
+    for file in files:
+        file.chmod(0o644)
+    for one in (folder, *folder.parents):
+        if os.geteuid() == 0 and one.is_relative_to("/tmp/pytest-of-root"):
+            one.chmod(0o755)
+
+
 def _account() -> str:
     return "mosquitto"

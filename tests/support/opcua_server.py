@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from connectors.opcua.application_certificate import application_certificate
 from connectors.opcua.options import OpcuaOptions
+from connectors.opcua.security import application_certificate
 from ingestd.sdk import SourceContext
 from tests.support.workspaced_process import free_port
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import uvicorn
@@ -132,6 +133,19 @@ class RecordedWorkspaced:
         response = self._http.post("/v1/workspace", json={"label": label}).raise_for_status()
         self.forget_requests()
         return str(response.json()["id"])
+
+    def write_configuration(self, folder: Path, pipeline: Mapping[str, Any], *, label: str) -> None:
+        """Write ``ingestd.yaml`` with one pipeline that delivers to the sink ``label`` of a new workspace."""
+        settings = {
+            "service": {"url": self.url, "api_key": self.api_key},
+            "state": "ingestd.db",
+            "pipelines": [{**pipeline, "sink": {"workspace": self.workspace("Rover"), "label": label}}],
+        }
+        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+    def plain_values(self, label: str) -> dict[str, str | None]:
+        """Return what the only sink with this label holds, without types."""
+        return {key: value for key, (value, _) in self.values(label).items()}
 
     def writes(self) -> list[Recorded]:
         """Return the requests that change something."""

@@ -103,6 +103,7 @@ class RestService:
 def _handler(service: RestService) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes
 
         def do_GET(self) -> None:
             self._serve(b"")

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 WRITTEN = 1_767_225_600
 
@@ -18,7 +19,8 @@ WRITTEN = 1_767_225_600
 class ScriptedBucket:
     """``objects`` by path. ``listed_etag`` is the form of an ETag in a listing, with ``{}`` for it; headers have quotes.
 
-    ``fault``: a status and a body that every request gets.
+    ``fault``: a status and a body that every request gets; with ``fault_at`` only those of pages of listings from this object on.
+    ``page``: the number of objects of a page.
     """
 
     def __init__(self) -> None:
@@ -26,6 +28,8 @@ class ScriptedBucket:
         self.listed_etag = "&quot;{}&quot;"
         self.requests: Counter[str] = Counter()
         self.fault: tuple[int, str] | None = None
+        self.fault_at = 0
+        self.page = 1_000
         self.endpoint = ""
 
     def options(self, **more: Any) -> dict[str, Any]:
@@ -40,23 +44,30 @@ class ScriptedBucket:
         parts = urlsplit(target)
         path = unquote(parts.path).removeprefix("/bench").lstrip("/")
         self.requests["LIST" if "list-type=2" in parts.query else method] += 1
-        if self.fault is not None:
+        start = int(parse_qs(parts.query).get("continuation-token", ["0"])[0])
+        if self.fault is not None and start >= self.fault_at:
             return self.fault[0], {}, self.fault[1].encode()
         if "list-type=2" in parts.query:
-            return 200, {"Content-Type": "application/xml"}, self._listing().encode()
+            return 200, {"Content-Type": "application/xml"}, self._listing(start).encode()
         content = self.objects.get(path)
         if content is None:
             return 404, {}, b""
         modified = formatdate(WRITTEN, usegmt=True)
         return 200, {"ETag": f'"{_etag(content)}"', "Last-Modified": modified}, content
 
-    def _listing(self) -> str:
+    def _listing(self, start: int) -> str:
+        end = start + self.page
         contents = "".join(
             f"<Contents><Key>{path}</Key><LastModified>2026-01-01T00:00:00.789Z</LastModified>"
             f"<ETag>{self.listed_etag.format(_etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
-            for path, content in self.objects.items()
+            for path, content in islice(self.objects.items(), start, end)
         )
-        return f"<ListBucketResult><Name>bench</Name><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+        more = end < len(self.objects)
+        following = f"<NextContinuationToken>{end}</NextContinuationToken>" if more else ""
+        return (
+            f"<ListBucketResult><Name>bench</Name><IsTruncated>{str(more).lower()}</IsTruncated>{following}{contents}"
+            "</ListBucketResult>"
+        )
 
 
 def _etag(content: bytes) -> str:
@@ -69,6 +80,7 @@ def scripted_bucket() -> Iterator[ScriptedBucket]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes
 
         def do_GET(self) -> None:
             status, headers, body = bucket.respond(self.command, self.path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import signal
 import socket
@@ -11,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,11 +18,11 @@ from typing import Any, Self
 
 import pytest
 
-from connectors.mqtt import MqttConnector, MqttOptions
+from connectors.mqtt import MqttConnector, MqttOptions, connection
 from connectors.mqtt.connection import BrokerConnection
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.certificates import self_signed
-from tests.support.mosquitto import Mosquitto, mosquitto
+from tests.support.mosquitto import Mosquitto, mosquitto, permit
 from tests.support.scripted_broker import scripted_broker
 
 SECONDS = 30.0
@@ -92,6 +92,15 @@ class Reader:
         return [value for _, value in self.values]
 
 
+@contextmanager
+def secure_broker(folder: Path) -> Iterator[Mosquitto]:
+    """A broker with TLS; its certificate is ``broker.pem`` in the folder."""
+    files = self_signed(folder, "broker")
+    permit(folder, *files)
+    with mosquitto(f"certfile {files[0]}", f"keyfile {files[1]}") as running:
+        yield running
+
+
 @pytest.fixture
 def broker() -> Iterator[Mosquitto]:
     with mosquitto() as running:
@@ -152,6 +161,7 @@ def test_an_acknowledgement_of_a_former_connection_is_not_sent_on_a_new_one(brok
         connections.append(BrokerConnection(options, client_id="one", version="5", receive=receive))
         connections[-1].open()
         connections[-1].subscribe({"bench/+/+": 1}, retained=False)
+        connections[-1].wait_until_granted()  # a message before that is not for this session
         return connections[-1]
 
     first = connect(0)
@@ -312,10 +322,7 @@ def test_a_refused_password_is_one_sentence_and_one_attempt(tmp_path: Path) -> N
     passwords.touch()
     program = shutil.which("mosquitto_passwd") or pytest.skip("no mosquitto_passwd: install Debian's package mosquitto")
     subprocess.run([program, "-b", str(passwords), "reader", "right"], check=True)
-    passwords.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents):
-        if os.geteuid() == 0 and folder.stat().st_uid == 0 and folder.is_relative_to("/tmp/pytest-of-root"):
-            folder.chmod(0o755)
+    permit(tmp_path, passwords)
     with mosquitto(f"password_file {passwords}", anonymous=False) as broker:
         with Reader(tmp_path, broker.url, user="reader", password="s3cret-wrong") as reader:
             sentences = set()
@@ -340,13 +347,7 @@ def test_a_refused_password_is_one_sentence_and_one_attempt(tmp_path: Path) -> N
 
 
 def test_a_certificate_is_trusted_by_ca_file_only(tmp_path: Path) -> None:
-    certificate, key = self_signed(tmp_path, "broker")
-    for file in (certificate, key):
-        file.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents):
-        if os.geteuid() == 0 and folder.is_relative_to("/tmp/pytest-of-root"):
-            folder.chmod(0o755)
-    with mosquitto(f"certfile {certificate}", f"keyfile {key}") as broker:
+    with secure_broker(tmp_path) as broker:
         url = broker.url.replace("mqtt:", "mqtts:")
         with Reader(tmp_path, url) as reader, pytest.raises(SourceUnavailable, match=r"not trusted .* Set ca_file"):
             reader.read()
@@ -355,13 +356,10 @@ def test_a_certificate_is_trusted_by_ca_file_only(tmp_path: Path) -> None:
             assert reader.connector.health().connected_since is not None
 
 
-def test_another_name_another_protocol_and_another_port_are_named(tmp_path: Path) -> None:
-    certificate, key = self_signed(tmp_path, "broker")
-    for file in (certificate, key):
-        file.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents):
-        if os.geteuid() == 0 and folder.is_relative_to("/tmp/pytest-of-root"):
-            folder.chmod(0o755)
+def test_another_name_another_protocol_and_another_port_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "RESPONSE_SECONDS", 0.5)  # an HTTP server waits for the end of a line
 
     def sentence(url: str, **more: Any) -> str:
         with Reader(tmp_path, url, **more) as reader:
@@ -371,7 +369,7 @@ def test_another_name_another_protocol_and_another_port_are_named(tmp_path: Path
             assert step.sentence == str(caught.value)
             return step.sentence
 
-    with mosquitto(f"certfile {certificate}", f"keyfile {key}") as broker:
+    with secure_broker(tmp_path) as broker:
         named = sentence(f"mqtts://localhost:{broker.port}", ca_file="broker.pem")
         assert "its certificate is for another name" in named
         assert "Use a name of the certificate in url" in named
@@ -383,7 +381,7 @@ def test_another_name_another_protocol_and_another_port_are_named(tmp_path: Path
         plain = sentence(broker.url.replace("mqtt:", "mqtts:"))
         assert plain == f"127.0.0.1:{broker.port} does not speak TLS. Write mqtt:// in url, or use the port with TLS."
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         for scheme in ("mqtt", "mqtts"):
             found = sentence(f"{scheme}://127.0.0.1:{server.server_port}")
             assert found.startswith(f"At 127.0.0.1:{server.server_port} an HTTP server responds, and not a broker.")
@@ -391,16 +389,16 @@ def test_another_name_another_protocol_and_another_port_are_named(tmp_path: Path
 
 
 def test_a_sync_ends_after_a_time_without_messages_or_at_its_end(tmp_path: Path, broker: Mosquitto) -> None:
-    with Reader(tmp_path, broker.url, until=math.inf, sync_seconds=0.3) as reader:
+    with Reader(tmp_path, broker.url, until=math.inf, sync_seconds=0.1) as reader:
         reader.read()
     broker.publish(*(("bench/n/a", f"{number}") for number in range(300)))
-    with Reader(tmp_path, broker.url, until=math.inf, sync_seconds=1) as reader:
+    with Reader(tmp_path, broker.url, until=math.inf, sync_seconds=0.5) as reader:
         reader.read()
         assert [value for _, value in reader.values] == [str(number) for number in range(300)]
     began = time.monotonic()
-    with Reader(tmp_path, broker.url, reader.cursor, until=began + 0.5, sync_seconds=600) as reader:
+    with Reader(tmp_path, broker.url, reader.cursor, until=began + 0.2, sync_seconds=600) as reader:
         reader.read()
-    assert 0.5 <= time.monotonic() - began < 30
+    assert time.monotonic() - began >= 0.2
 
 
 def test_a_process_that_only_looks_takes_no_message(tmp_path: Path, broker: Mosquitto) -> None:

@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 
 from connectors.opcua import OpcuaConnector, OpcuaOptions
-from connectors.opcua.application_certificate import fingerprint
+from connectors.opcua.security import fingerprint
 from connectors.opcua.session import ServerSession
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.opcua_server import OpcuaServer, opcua_server, server_certificate
@@ -41,12 +41,20 @@ class Reading:
 
     def until(self, name: str, value: str) -> Batch:
         """Read, when the connector wakes, until a variable has a value; return the batch with it."""
+        found: list[Batch] = []
+
+        def has_value() -> bool:
+            found.extend(batch for batch in self.read() if fields(batch).get(name) == value)
+            return bool(found)
+
+        self.wait(has_value)
+        return found[0]
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Return when ``done``, which is called whenever the connector wakes."""
         deadline = time.monotonic() + 30
-        while True:
-            for batch in self.read():
-                if fields(batch).get(name) == value:
-                    return batch
-            assert self.woken.wait(max(0.0, deadline - time.monotonic())), f"{name} did not become {value}"
+        while not done():
+            assert self.woken.wait(max(0.0, deadline - time.monotonic()))
             self.woken.clear()
 
 
@@ -65,10 +73,32 @@ def reading(url: str, folder: Path, **options: Any) -> Iterator[Reading]:
         connector.close()
 
 
-@pytest.fixture
-def server() -> Iterator[OpcuaServer]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[OpcuaServer]:
     with opcua_server(START) as running:
         yield running
+
+
+@pytest.fixture
+def server(running: OpcuaServer) -> OpcuaServer:
+    running.put(START)
+    return running
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
+    """A server that encrypts and has one user."""
+    certificate, key = server_certificate(tmp_path_factory.mktemp("server"))
+    with opcua_server(START, certificate=certificate, key=key, password="right") as running:
+        yield running
+
+
+@pytest.fixture
+def trusting(secure: OpcuaServer) -> dict[str, Any]:
+    """Options for the server `secure`."""
+    assert secure.certificate is not None
+    own = fingerprint(x509.load_pem_x509_certificate(secure.certificate.read_bytes()))
+    return {"security": "auto", "trust": [own], "user": "reader", "password": "right"}
 
 
 def fields(batch: Batch) -> dict[str, str | None]:
@@ -173,10 +203,7 @@ def test_a_server_that_does_not_respond_ends_the_connection_and_a_new_one_is_mad
     with reading(server.url, tmp_path) as source:
         source.read()
         server.signal(signal.SIGSTOP)  # as a network that swallows packets: nothing is refused
-        deadline = time.monotonic() + 30
-        while source.connector.health().connected_since is not None:
-            assert source.woken.wait(max(0.0, deadline - time.monotonic()))
-            source.woken.clear()
+        source.wait(lambda: source.connector.health().connected_since is None)
         with pytest.raises(SourceUnavailable, match="did not respond within 1 seconds"):
             source.read()
         server.signal(signal.SIGCONT)
@@ -184,63 +211,62 @@ def test_a_server_that_does_not_respond_ends_the_connection_and_a_new_one_is_mad
         assert fields(source.read()[0])["Count"] == "8"
 
 
-def test_an_untrusted_server_is_refused_with_its_fingerprint_and_what_to_add(tmp_path: Path) -> None:
-    certificate, key = server_certificate(tmp_path)
-    with opcua_server(START, certificate=certificate, key=key, password="right") as server:
-        with reading(server.url, tmp_path, security="auto") as source:
-            with pytest.raises(
-                SourceBroken, match=r'then add to the source: trust: \["(?P<f>[0-9a-f:]{95})"\]'
-            ) as caught:
+def test_an_untrusted_server_is_refused_with_its_fingerprint_and_what_to_add(
+    secure: OpcuaServer, trusting: dict[str, Any], tmp_path: Path
+) -> None:
+    with reading(secure.url, tmp_path, security="auto") as source:
+        (step,) = source.connector.verify()
+        with pytest.raises(SourceBroken) as caught:
+            source.read()
+        assert (step.outcome, step.sentence) == ("failed", str(caught.value))
+        assert step.sentence.endswith(f'then add to the source: trust: ["{trusting["trust"][0]}"]')
+    assert not (tmp_path / "kept").exists(), "nothing is made for a server that is not trusted yet"
+    with reading(secure.url, tmp_path, **trusting | {"password": "wrong"}) as source:
+        for sentence in ("refused the user reader", "until `ingestd reload`"):
+            with pytest.raises(SourceBroken, match=sentence):
                 source.read()
-            (step,) = source.connector.verify()
-            assert (step.outcome, step.sentence) == ("failed", str(caught.value))
-        trust = [str(caught.value).rpartition('["')[2][:95]]
-        user = {"security": "auto", "trust": trust, "user": "reader"}
-        with reading(server.url, tmp_path, **user, password="wrong") as source:
-            for sentence in ("refused the user reader", "until `ingestd reload`"):
-                with pytest.raises(SourceBroken, match=sentence):
-                    source.read()
-        with reading(server.url, tmp_path, **user, password="right") as source:
-            assert fields(source.read()[0])["Count"] == "7"
-        kept = tmp_path / "kept" / "certificate.pem"
-        assert kept.stat().st_mode & 0o777 == 0o600
-        with reading(server.url, tmp_path) as plain, pytest.raises(SourceBroken, match="Remove security: none"):
-            plain.read()
+    with reading(secure.url, tmp_path, **trusting) as source:
+        assert fields(source.read()[0])["Count"] == "7"
+    assert (tmp_path / "kept" / "certificate.pem").stat().st_mode & 0o777 == 0o600
+    with reading(secure.url, tmp_path) as plain, pytest.raises(SourceBroken, match="Remove security: none"):
+        plain.read()
 
 
 def test_a_server_that_does_not_trust_the_source_is_named_with_the_certificate_that_the_daemon_will_use(
-    tmp_path: Path,
+    secure: OpcuaServer, trusting: dict[str, Any], tmp_path: Path
 ) -> None:
-    certificate, key = server_certificate(tmp_path)
-    with opcua_server(START, certificate=certificate, key=key) as server:
-        with reading(server.url, tmp_path, security="auto") as source:
+    secure.distrust(clients=True)
+    sentences = set()
+    with reading(secure.url, tmp_path, **trusting) as source:
+        object.__setattr__(source.connector.context, "unsaved", {})
+        with pytest.raises(SourceBroken, match="has no certificate yet"):
+            source.read()
+    looking: dict[str, bytes] = {}
+    for unsaved in (looking, looking.copy(), None):  # `ingestd check` twice, then the daemon
+        with reading(secure.url, tmp_path, **trusting) as source:
+            object.__setattr__(source.connector.context, "unsaved", unsaved)
             (step,) = source.connector.verify()
-        assert not (tmp_path / "kept").exists(), "nothing is made for a server that is not trusted yet"
-        secure = {"security": "auto", "trust": [step.sentence.rpartition('["')[2][:95]]}
-        server.distrust(clients=True)
-        sentences = set()
-        with reading(server.url, tmp_path, **secure) as source:
-            object.__setattr__(source.connector.context, "unsaved", {})
-            with pytest.raises(SourceBroken, match="has no certificate yet"):
+            sentences.add(step.sentence)
+            with pytest.raises(SourceUnavailable, match="refused the certificate of this source") as caught:
                 source.read()
-        looking: dict[str, bytes] = {}
-        for unsaved in (looking, looking.copy(), None):  # `ingestd check` twice, then the daemon
-            with reading(server.url, tmp_path, **secure) as source:
-                object.__setattr__(source.connector.context, "unsaved", unsaved)
-                (step,) = source.connector.verify()
-                sentences.add(step.sentence)
-                with pytest.raises(SourceUnavailable, match="refused the certificate of this source") as caught:
-                    source.read()
-                assert 0 < caught.value.retry_after <= 10
-                sentences.add(str(caught.value))
-        (sentence,) = sentences
-        own = x509.load_pem_x509_certificate((tmp_path / "kept" / "certificate.pem").read_bytes())
-        assert (
-            f"trust the application urn:{socket.gethostname()}:ingestd:line, certificate {fingerprint(own)}" in sentence
-        )
-        server.distrust(clients=False)
-        with reading(server.url, tmp_path, **secure) as source:
-            assert fields(source.read()[0])["Count"] == "7"
+            assert 0 < caught.value.retry_after <= 10
+            sentences.add(str(caught.value))
+    (sentence,) = sentences
+    own = x509.load_pem_x509_certificate((tmp_path / "kept" / "certificate.pem").read_bytes())
+    assert f"trust the application urn:{socket.gethostname()}:ingestd:line, certificate {fingerprint(own)}" in sentence
+    secure.distrust(clients=False)
+    with reading(secure.url, tmp_path, **trusting) as source:
+        assert fields(source.read()[0])["Count"] == "7"
+
+
+def test_an_expired_certificate_of_the_server_is_refused(
+    secure: OpcuaServer, trusting: dict[str, Any], tmp_path: Path
+) -> None:
+    with reading(secure.url, tmp_path, **trusting) as source:
+        later = time.time() + 20 * 365 * 86_400
+        object.__setattr__(source.connector.context, "now", lambda: later)
+        with pytest.raises(SourceBroken, match=r"is valid from .* have the server's administrator renew"):
+            source.read()
 
 
 def test_a_server_without_encryption_is_used_only_if_that_is_asked_for(server: OpcuaServer, tmp_path: Path) -> None:
@@ -249,19 +275,6 @@ def test_a_server_without_encryption_is_used_only_if_that_is_asked_for(server: O
         pytest.raises(SourceBroken, match=r"offers none, and not .*security: none connects without"),
     ):
         source.read()
-
-
-def test_an_expired_certificate_of_the_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate, key = server_certificate(tmp_path)
-    with opcua_server(START, certificate=certificate, key=key) as server:
-        with reading(server.url, tmp_path, security="auto") as source:
-            (step,) = source.connector.verify()
-        trust = [step.sentence.rpartition('["')[2][:95]]
-        with reading(server.url, tmp_path, security="auto", trust=trust) as source:
-            later = time.time() + 20 * 365 * 86_400
-            object.__setattr__(source.connector.context, "now", lambda: later)
-            with pytest.raises(SourceBroken, match=r"is valid from .* have the server's administrator renew"):
-                source.read()
 
 
 def test_too_many_variables_are_refused(server: OpcuaServer, tmp_path: Path) -> None:
@@ -279,22 +292,15 @@ def test_why_says_what_a_variable_waits_for(server: OpcuaServer, tmp_path: Path)
         assert explain("Line1/Count") is None  # not known before the first reading
         source.read()
         health = f"Changes are reported by a subscription. Connected to {address}. Variables: 4, bad: 1."
-        deadline = time.monotonic() + 30
         # A new subscription also notifies of the values that the reading already has.
-        while not (found := explain("Line1/Count") or "").endswith(f" UTC. {health}"):
-            assert source.woken.wait(max(0.0, deadline - time.monotonic())), found
-            source.woken.clear()
-            source.read()
-        assert found.startswith("The variable Line1/Count is good. Its value was read 20")
+        source.wait(lambda: source.read() == [] and (explain("Line1/Count") or "").endswith(f" UTC. {health}"))
+        assert (explain("Line1/Count") or "").startswith("The variable Line1/Count is good. Its value was read 20")
         assert (explain(f"{LINE}.Count") or "").endswith(health)
         assert "is unknown to the server" in (explain(missing) or "")
         assert explain("Line1/Other") is None
         assert explain(address) is None
         server.spoil("Temp", "BadSensorFailure")
-        deadline = time.monotonic() + 30
-        while "A change of it is not read yet." not in (explain("Line1/Temp") or ""):
-            assert source.woken.wait(max(0.0, deadline - time.monotonic()))
-            source.woken.clear()
+        source.wait(lambda: "A change of it is not read yet." in (explain("Line1/Temp") or ""))
         source.read()
         assert (explain("Line1/Temp") or "").startswith("The variable Line1/Temp has a bad value (BadSensorFailure)")
     with reading(server.url, tmp_path, mode="poll") as polled:

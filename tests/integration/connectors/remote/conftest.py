@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from connectors.remote import RemoteConnector, RemoteOptions
 from ingestd.sdk import Connector, SourceContext
 from tests.support.object_server import ObjectServer
 from tests.support.remote_places import RemoteFlow, open_remote, replace_later
+from tests.support.scripted_bucket import ScriptedBucket, scripted_bucket
 from tests.support.sftp_server import SftpServer
 
 
@@ -27,6 +29,32 @@ def server(request: pytest.FixtureRequest) -> SftpServer | ObjectServer:
         "sftp_server" if request.param == "sftp" else "object_server"
     )
     return found
+
+
+@pytest.fixture
+def bucket() -> Iterator[ScriptedBucket]:
+    with scripted_bucket() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [4e9]
+
+
+@pytest.fixture
+def connect(clock: list[float], tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], RemoteConnector]]:
+    """Return a function that makes a connector from options. All of them have the time of ``clock``."""
+    connectors: list[RemoteConnector] = []
+
+    def opened(options: dict[str, Any]) -> RemoteConnector:
+        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: clock[0])
+        connectors.append(RemoteConnector(RemoteOptions.model_validate(options), context))
+        return connectors[-1]
+
+    yield opened
+    for connector in connectors:
+        connector.close()
 
 
 class RemoteDrop:

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from connectors.remote import RemoteConnector, RemoteOptions
+from connectors.remote import RemoteConnector
 from connectors.remote.object_store import ObjectStore
 from connectors.remote.store import find_name_fault
-from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
 from tests.support.object_server import ObjectServer
+from tests.support.scripted_bucket import ScriptedBucket
 
 Open = Callable[..., RemoteConnector]
 TEXT = b"part,mass\nA,1\n"
-
-
-@pytest.fixture
-def connect(tmp_path: Path) -> Iterator[Open]:
-    connectors: list[RemoteConnector] = []
-
-    def opened(options: dict[str, Any]) -> RemoteConnector:
-        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: 4e9)
-        connectors.append(RemoteConnector(RemoteOptions.model_validate(options), context))
-        return connectors[-1]
-
-    yield opened
-    for connector in connectors:
-        connector.close()
 
 
 def test_an_object_that_is_replaced_before_its_copy_is_read_again(object_server: ObjectServer, connect: Open) -> None:
@@ -122,75 +105,16 @@ def test_a_hostile_key_never_leads_out_of_the_prefix(object_server: ObjectServer
     assert find_name_fault("x" * 256)
 
 
-class ListServer:
-    """A server that lists ``count`` objects, a thousand a page, and fails at the page ``cut`` (0: never)."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.cut = 0
-        self.requests = 0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.requests += 1
-                query = parse_qs(urlsplit(self.path).query)
-                start = int(query.get("continuation-token", ["0"])[0])
-                if outer.cut and start >= outer.cut * 1000:
-                    self.send_error(403, "sig=SECRET-SIGNATURE")
-                    return
-                body = outer.page(start).encode()
-                self.send_response(200)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def page(self, start: int) -> str:
-        end = min(start + 1000, self.count)
-        items = "".join(
-            f"<Contents><Key>drop/f{number:06}.csv</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
-            f'<ETag>"{number:032x}"</ETag><Size>10</Size><StorageClass>STANDARD</StorageClass></Contents>'
-            for number in range(start, end)
-        )
-        more = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < self.count else ""
-        truncated = "true" if more else "false"
-        return (
-            '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>bench</Name><Prefix>drop/</Prefix>'
-            f"<KeyCount>{end - start}</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>{truncated}</IsTruncated>"
-            f"{more}{items}</ListBucketResult>"
-        )
-
-    def options(self, **more: Any) -> dict[str, Any]:
-        return {
-            "url": "s3://bench/drop", "endpoint": self.endpoint, "access_key": "test",
-            "secret_key": "s3cret-key", "settle_seconds": 0,
-        } | more  # fmt: skip
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+def fill(bucket: ScriptedBucket, count: int) -> None:
+    bucket.objects = {f"drop/f{number:06}.csv": TEXT for number in range(count)}
 
 
-@pytest.fixture
-def list_server() -> Iterator[ListServer]:
-    server = ListServer(3_500)
-    yield server
-    server.stop()
-
-
-def test_a_listing_that_is_cut_between_pages_is_no_listing(list_server: ListServer, connect: Open) -> None:
-    connector = connect(list_server.options())
+def test_a_listing_that_is_cut_between_pages_is_no_listing(bucket: ScriptedBucket, connect: Open) -> None:
+    fill(bucket, 3_500)
+    connector = connect(bucket.options())
     assert len(list(connector.partitions())) == 3_500
     known = dict(connector._state.found.files)
-    list_server.cut = 2
+    bucket.fault, bucket.fault_at = (403, "sig=SECRET-SIGNATURE"), 2_000
     with pytest.raises(SourceUnavailable, match="access is denied") as denied:
         list(connector.partitions())
     assert connector._state.found.files == known
@@ -198,25 +122,26 @@ def test_a_listing_that_is_cut_between_pages_is_no_listing(list_server: ListServ
         assert secret not in str(denied.value)
 
 
-def test_a_bucket_with_too_many_objects_is_refused(list_server: ListServer, connect: Open) -> None:
-    connector = connect(list_server.options(max_files=1_500))
+def test_a_bucket_with_too_many_objects_is_refused(bucket: ScriptedBucket, connect: Open) -> None:
+    fill(bucket, 3_500)
+    connector = connect(bucket.options(max_files=1_500))
     with pytest.raises(SourceBroken, match=r"more than 1500 files \(max_files\)"):
         list(connector.partitions())
-    assert list_server.requests <= 3, "the rest is not requested"
+    assert bucket.requests["LIST"] <= 3, "the rest is not requested"
 
 
-def test_a_hundred_thousand_objects_are_listed_in_bounded_memory(list_server: ListServer, connect: Open) -> None:
-    list_server.count = 100_000
-    connector = connect(list_server.options())
+def test_many_objects_are_listed_in_bounded_memory(bucket: ScriptedBucket, connect: Open) -> None:
+    fill(bucket, 20_000)
+    connector = connect(bucket.options())
     tracemalloc.start()
     try:
         found = connector._drop.scan()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(found.files) == 100_000
-    assert list_server.requests == 100
-    assert peak / 100_000 < 700, f"{peak / 100_000:.0f} bytes for each object"
+    assert len(found.files) == 20_000
+    assert bucket.requests == {"LIST": 20}
+    assert peak / 20_000 < 700, f"{peak / 20_000:.0f} bytes for each object"
 
 
 def test_what_was_read_is_acknowledged_after_an_interruption(object_server: ObjectServer, connect: Open) -> None:

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from connectors.remote import RemoteConnector, RemoteOptions
+from connectors.remote import RemoteConnector
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import Partition, SourceContext
+from ingestd.sdk import Partition
 from ingestd.sdk.testing import acknowledgement
-from tests.support.scripted_bucket import ScriptedBucket, scripted_bucket
+from tests.support.scripted_bucket import ScriptedBucket
 
 Open = Callable[..., RemoteConnector]
 
 
 @pytest.fixture
-def bucket() -> Iterator[ScriptedBucket]:
-    with scripted_bucket() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> list[float]:
-    return [4e9]
-
-
-@pytest.fixture
-def connect(bucket: ScriptedBucket, clock: list[float], tmp_path: Path) -> Iterator[Open]:
-    connectors: list[RemoteConnector] = []
-
-    def opened(**more: Any) -> RemoteConnector:
-        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: clock[0])
-        connectors.append(RemoteConnector(RemoteOptions.model_validate(bucket.options(**more)), context))
-        return connectors[-1]
-
-    yield opened
-    for connector in connectors:
-        connector.close()
+def connect_bucket(bucket: ScriptedBucket, connect: Open) -> Open:
+    return lambda **more: connect(bucket.options(**more))
 
 
 def reader_of(connector: RemoteConnector, mirror: SqliteMirror) -> Reader:
@@ -55,38 +34,40 @@ def reader_of(connector: RemoteConnector, mirror: SqliteMirror) -> Reader:
 
 @pytest.mark.parametrize("listed_etag", ["&quot;{}&quot;", "{}", "W/&quot;{}&quot;"])
 def test_a_listing_with_another_form_of_etag_and_time_is_read_once(
-    bucket: ScriptedBucket, connect: Open, listed_etag: str
+    bucket: ScriptedBucket, connect_bucket: Open, listed_etag: str
 ) -> None:
     bucket.listed_etag = listed_etag
     bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
-    connector = connect()
+    connector = connect_bucket()
     (partition,) = connector.partitions()
     (batch,) = connector.read(partition, None)
     assert batch.records.rows() == [("A", "1")]
-    assert list(connect().read(partition, batch.cursor)) == [], (
+    assert list(connect_bucket().read(partition, batch.cursor)) == [], (
         "a new connector asks the server, and it is the same file"
     )
 
 
 def test_reading_and_restarting_need_no_request_besides_the_listing_and_the_content(
-    bucket: ScriptedBucket, connect: Open, tmp_path: Path
+    bucket: ScriptedBucket, connect_bucket: Open, tmp_path: Path
 ) -> None:
     bucket.objects |= {f"drop/f{number}.csv": f"part,mass\nA{number},1\n".encode() for number in range(50)}
     with closing(SqliteMirror.open(tmp_path / "state.db")) as mirror:
-        first = reader_of(connect(), mirror)
+        first = reader_of(connect_bucket(), mirror)
         assert len(first.read_pass().read) == 50
         assert bucket.requests == {"LIST": 1, "GET": 50}
         bucket.requests.clear()
         bucket.objects["drop/new.csv"] = b"part,mass\nN,1\n"
-        assert len(reader_of(connect(), mirror).read_pass().read) == 1
+        assert len(reader_of(connect_bucket(), mirror).read_pass().read) == 1
         assert bucket.requests == {"LIST": 1, "GET": 1}, (
             "after a restart, the listing shows which objects are unchanged"
         )
 
 
-def test_the_acknowledgement_of_a_file_that_stays_needs_no_request(bucket: ScriptedBucket, connect: Open) -> None:
+def test_the_acknowledgement_of_a_file_that_stays_needs_no_request(
+    bucket: ScriptedBucket, connect_bucket: Open
+) -> None:
     bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
-    connector = connect()
+    connector = connect_bucket()
     (partition,) = connector.partitions()
     (batch,) = connector.read(partition, None)
     bucket.requests.clear()
@@ -96,10 +77,10 @@ def test_the_acknowledgement_of_a_file_that_stays_needs_no_request(bucket: Scrip
 
 
 def test_a_file_that_is_listed_and_never_acquired_is_a_notice_after_a_minute(
-    bucket: ScriptedBucket, connect: Open, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    bucket: ScriptedBucket, connect_bucket: Open, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
-    connector = connect()
+    connector = connect_bucket()
     monkeypatch.setattr(connector._state, "is_as_scanned", lambda *_: False)
     for _ in range(3):
         assert [list(connector.read(partition, None)) for partition in connector.partitions()] == [[]]
@@ -116,10 +97,10 @@ def test_a_file_that_is_listed_and_never_acquired_is_a_notice_after_a_minute(
 
 
 def test_an_object_that_is_listed_and_can_not_be_requested_is_a_notice(
-    bucket: ScriptedBucket, connect: Open, clock: list[float]
+    bucket: ScriptedBucket, connect_bucket: Open, clock: list[float]
 ) -> None:
     bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
-    connector = connect()
+    connector = connect_bucket()
     partitions: list[Partition] = [*connector.partitions()]
     bucket.objects["drop/b.csv"] = bucket.objects.pop("drop/a.csv")  # a server that lists names that it can't find
     assert list(connector.read(partitions[0], None)) == []
@@ -141,14 +122,14 @@ def test_an_object_that_is_listed_and_can_not_be_requested_is_a_notice(
     ],
 )
 def test_an_error_of_a_server_names_what_to_do(
-    bucket: ScriptedBucket, connect: Open, status: int, code: str, remedy: str
+    bucket: ScriptedBucket, connect_bucket: Open, status: int, code: str, remedy: str
 ) -> None:
     bucket.fault = (status, f"<Error><Code>{code}</Code><Message>SECRET-SIGNATURE</Message></Error>")
-    step = next(step for step in connect().verify() if step.outcome == "failed")
+    step = next(step for step in connect_bucket().verify() if step.outcome == "failed")
     assert remedy in step.sentence
     assert "SECRET" not in step.sentence
 
 
-def test_a_server_that_is_not_there_is_named_with_its_reason(connect: Open) -> None:
-    step = next(step for step in connect(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
+def test_a_server_that_is_not_there_is_named_with_its_reason(connect_bucket: Open) -> None:
+    step = next(step for step in connect_bucket(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
     assert "can't be reached: Connection refused. Check endpoint" in step.sentence

@@ -6,15 +6,15 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.remote import RemoteConnector, RemoteOptions
+from connectors.remote import RemoteConnector
 from connectors.remote.request_loop import RequestLoop
-from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
 from ingestd.sdk.testing.wire_proxy import WireProxy
 from tests.support.sftp_server import SftpServer
 
@@ -29,10 +29,7 @@ def folder(sftp_server: SftpServer, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def connect(sftp_server: SftpServer, folder: Path, tmp_path: Path) -> Iterator[Open]:
-    connectors: list[RemoteConnector] = []
-    clock = [4e9]
-
+def connect_sftp(sftp_server: SftpServer, folder: Path, connect: Open, tmp_path: Path) -> Open:
     def opened(port: int = 0, **options: Any) -> RemoteConnector:
         known = tmp_path / "known_hosts"
         key = (sftp_server.folder / "host.pub").read_text()
@@ -41,13 +38,9 @@ def connect(sftp_server: SftpServer, folder: Path, tmp_path: Path) -> Iterator[O
         settings = sftp_server.options(folder.name, known_hosts=str(known)) | options
         if port:
             settings["url"] = settings["url"].replace(f":{sftp_server.port}/", f":{port}/")
-        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: clock[0])
-        connectors.append(RemoteConnector(RemoteOptions.model_validate(settings), context))
-        return connectors[-1]
+        return connect(settings)
 
-    yield opened
-    for connector in connectors:
-        connector.close()
+    return opened
 
 
 def names(connector: RemoteConnector) -> list[str]:
@@ -60,11 +53,11 @@ def fingerprint(path: Path) -> str:
 
 
 def test_a_changed_host_key_is_a_sentence_with_both_fingerprints_and_no_retry(
-    sftp_server: SftpServer, folder: Path, connect: Open, tmp_path: Path
+    sftp_server: SftpServer, folder: Path, connect_sftp: Open, tmp_path: Path
 ) -> None:
     (folder / "a.csv").write_text("part,mass\nA,1\n")
     with WireProxy(sftp_server.port) as proxy:
-        connector = connect(proxy.port)
+        connector = connect_sftp(proxy.port)
         assert names(connector) == ["a.csv"]
         sftp_server.stop()
         sftp_server.start(key="other-host")
@@ -88,16 +81,18 @@ def test_a_changed_host_key_is_a_sentence_with_both_fingerprints_and_no_retry(
             sftp_server.start()
 
 
-def test_an_unknown_host_key_is_not_trusted(connect: Open, tmp_path: Path, sftp_server: SftpServer) -> None:
+def test_an_unknown_host_key_is_not_trusted(connect_sftp: Open, tmp_path: Path, sftp_server: SftpServer) -> None:
     (tmp_path / "known_hosts").write_text("# none\n")
     with pytest.raises(SourceBroken, match=r"is not in .*ssh-keyscan -p") as refused:
-        names(connect())
+        names(connect_sftp())
     assert fingerprint(sftp_server.folder / "host.pub") in str(refused.value)
 
 
-def test_a_refused_user_is_not_tried_again_until_reload(sftp_server: SftpServer, connect: Open, tmp_path: Path) -> None:
+def test_a_refused_user_is_not_tried_again_until_reload(
+    sftp_server: SftpServer, connect_sftp: Open, tmp_path: Path
+) -> None:
     with WireProxy(sftp_server.port) as proxy:
-        connector = connect(proxy.port, key_file=str(sftp_server.folder / "other-host"))
+        connector = connect_sftp(proxy.port, key_file=str(sftp_server.folder / "other-host"))
         for _ in range(3):
             with pytest.raises(SourceBroken, match=r"refuses the user .* attempts may lock the account"):
                 names(connector)
@@ -106,18 +101,18 @@ def test_a_refused_user_is_not_tried_again_until_reload(sftp_server: SftpServer,
         with pytest.raises(SourceBroken, match="refuses the user"):
             names(connector)
         assert proxy.connections == 2
-    missing = connect(key_file=str(tmp_path / "none"))
+    missing = connect_sftp(key_file=str(tmp_path / "none"))
     with pytest.raises(SourceBroken, match=r"key_file .*none can't be read"):
         names(missing)
 
 
 def test_a_listing_that_is_cut_removes_and_forgets_nothing(
-    sftp_server: SftpServer, folder: Path, connect: Open
+    sftp_server: SftpServer, folder: Path, connect_sftp: Open
 ) -> None:
     for number in range(600):
         (folder / f"a-file-with-a-rather-long-name-{number:04}.csv").write_text("part,mass\nA,1\n")
     with WireProxy(sftp_server.port) as proxy:
-        connector = connect(proxy.port, settle_seconds=0)
+        connector = connect_sftp(proxy.port, settle_seconds=0)
         assert len(names(connector)) == 600
         known = list(connector._state.found.files)
         for left in (100, 5_000, 40_000):
@@ -130,10 +125,10 @@ def test_a_listing_that_is_cut_removes_and_forgets_nothing(
 
 
 def test_a_lost_idle_connection_is_opened_again_without_an_error(
-    sftp_server: SftpServer, folder: Path, connect: Open
+    sftp_server: SftpServer, folder: Path, connect_sftp: Open
 ) -> None:
     (folder / "a.csv").write_text("part,mass\nA,1\n")
-    connector = connect()
+    connector = connect_sftp()
     assert list(connector.read(Partition(name="a.csv"), None))
     sftp_server.stop()
     sftp_server.start()
@@ -141,10 +136,12 @@ def test_a_lost_idle_connection_is_opened_again_without_an_error(
     assert connector.describe_location("b.csv", {}).startswith("it is not in")
 
 
-def test_a_stalled_server_ends_soon_when_the_daemon_stops(sftp_server: SftpServer, folder: Path, connect: Open) -> None:
+def test_a_stalled_server_ends_soon_when_the_daemon_stops(
+    sftp_server: SftpServer, folder: Path, connect_sftp: Open
+) -> None:
     (folder / "a.csv").write_bytes(b"part,mass\n" + b"A,1\n" * 200_000)
     with WireProxy(sftp_server.port) as proxy:
-        connector = connect(proxy.port)
+        connector = connect_sftp(proxy.port)
         assert names(connector) == ["a.csv"]
         proxy.what, proxy.left = "stall", 100_000
         raised: list[Exception] = []
@@ -164,14 +161,14 @@ def test_a_stalled_server_ends_soon_when_the_daemon_stops(sftp_server: SftpServe
         assert len(raised) == 1
 
 
-def test_a_server_that_is_silent_is_given_up(sftp_server: SftpServer, folder: Path, connect: Open) -> None:
+def test_a_server_that_is_silent_is_given_up(sftp_server: SftpServer, folder: Path, connect_sftp: Open) -> None:
     with WireProxy(sftp_server.port) as proxy:
         proxy.what, proxy.left = "stall", 10
         with pytest.raises(SourceUnavailable, match="can't be reached"):
-            names(connect(proxy.port, timeout_seconds=0.5))
+            names(connect_sftp(proxy.port, timeout_seconds=0.5))
 
 
-def test_links_and_hostile_names_are_skipped_with_a_reason(folder: Path, connect: Open, tmp_path: Path) -> None:
+def test_links_and_hostile_names_are_skipped_with_a_reason(folder: Path, connect_sftp: Open, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "s.csv").write_text("part,mass\nSECRET,1\n")
@@ -180,7 +177,7 @@ def test_links_and_hostile_names_are_skipped_with_a_reason(folder: Path, connect
     (folder / "below").symlink_to(secret)
     (folder / "line\nbreak.csv").write_text("x")
     Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.csv")).write_text("x")
-    connector = connect(recursive=True)
+    connector = connect_sftp(recursive=True)
     assert names(connector) == ["a.csv"]
     (notice,) = [one for one in connector.notices() if "skipped (" in one]
     for reason in ("link.csv: it is a link", "control characters", "not UTF-8"):
@@ -194,11 +191,11 @@ def test_links_and_hostile_names_are_skipped_with_a_reason(folder: Path, connect
 
 
 def test_a_file_that_is_written_while_it_is_copied_is_read_again(
-    folder: Path, connect: Open, monkeypatch: pytest.MonkeyPatch
+    folder: Path, connect_sftp: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = folder / "a.csv"
     path.write_bytes(b"part,mass\n" + b"A,1\n" * 400_000)
-    connector = connect()
+    connector = connect_sftp()
     assert names(connector) == ["a.csv"]
     run = RequestLoop.run
     files = connector._drop
@@ -218,8 +215,8 @@ def test_a_file_that_is_written_while_it_is_copied_is_read_again(
     assert sum(batch.records.height for batch in connector.read(Partition(name="a.csv"), None)) == 400_001
 
 
-def test_files_of_one_second_and_files_that_appear_late_are_all_read(folder: Path, connect: Open) -> None:
-    connector = connect()
+def test_files_of_one_second_and_files_that_appear_late_are_all_read(folder: Path, connect_sftp: Open) -> None:
+    connector = connect_sftp()
     for name in ("a.csv", "b.csv"):
         (folder / name).write_text("part,mass\nA,1\n")
         os.utime(folder / name, (1_700_000_000, 1_700_000_000))
@@ -233,9 +230,9 @@ def test_files_of_one_second_and_files_that_appear_late_are_all_read(folder: Pat
     assert names(connector) == ["late.csv", "future.csv"]
 
 
-def test_a_file_is_stable_only_after_it_was_observed_because_clocks_differ(folder: Path, connect: Open) -> None:
+def test_a_file_is_stable_only_after_it_was_observed_because_clocks_differ(folder: Path, connect_sftp: Open) -> None:
     (folder / "a.csv").write_text("part,mass\nA,1\n")
-    connector = connect(settle_seconds=5)
+    connector = connect_sftp(settle_seconds=5)
     assert names(connector) == [], "its time is that of another clock"
     assert connector.waiting() == 5
     now = time.time()
@@ -243,11 +240,11 @@ def test_a_file_is_stable_only_after_it_was_observed_because_clocks_differ(folde
 
 
 def test_a_file_that_the_server_does_not_permit_to_be_moved_stays_with_a_reason(
-    folder: Path, connect: Open, monkeypatch: pytest.MonkeyPatch
+    folder: Path, connect_sftp: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.csv").write_text("part,mass\nA,1\n")
     (folder / "done").write_text("a file in the place of the archive")
-    connector = connect(after="archive", archive="done")
+    connector = connect_sftp(after="archive", archive="done")
     from ingestd.sdk.testing import acknowledgement
 
     (partition,) = connector.partitions()

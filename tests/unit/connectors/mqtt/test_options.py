@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.mqtt import MqttConnector, MqttOptions
-from connectors.mqtt.topics import TopicFilter, topic_facts
+from connectors.mqtt.options import TopicFilter, topic_facts
 
 VALID: dict[str, Any] = {"url": "mqtt://broker", "topics": [{"filter": "a/+"}]}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.mqtt.message import Received
+from connectors.mqtt.connection import Received
 from connectors.mqtt.repetition import RepetitionFilter
 
 

@@ -1,24 +1,97 @@
-"""The certificate with which a source identifies itself to its server: from files, or made once and kept."""
+"""The security of connections: the endpoint that is used, whether the server is trusted, and the certificate of the source."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 import socket
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from connectors.opcua.options import OpcuaOptions
 from ingestd.sdk import SourceBroken, SourceContext
 
-if TYPE_CHECKING:
-    from cryptography import x509
+STRENGTH = ("Aes256_Sha256_RsaPss", "Aes128_Sha256_RsaOaep", "Basic256Sha256")
+"""Policies, the strongest first. Older ones are broken, so they are never used."""
 
+_SIGN_AND_ENCRYPT = 3
 _DAYS = 3650
 _NOTICE_DAYS = 60
 _NAME = "certificate.pem"
+
+
+class ServerEndpoint(msgspec.Struct, frozen=True):
+    """``policy``: empty for none. ``certificate``: that of the server, as DER; empty: none is needed."""
+
+    policy: str
+    certificate: bytes
+
+
+def choose_endpoint(options: OpcuaOptions, offered: Iterable[Any]) -> ServerEndpoint:
+    """Return the endpoint to use of those that the server offers (``asyncua.ua.EndpointDescription``).
+
+    Raises:
+        SourceBroken: none fits the settings.
+    """
+    secure: dict[str, ServerEndpoint] = {}
+    has_open = False
+    for one in offered:
+        policy = str(one.SecurityPolicyUri or "").partition("#")[2]
+        has_open = has_open or policy == "None"
+        if int(one.SecurityMode) == _SIGN_AND_ENCRYPT and one.ServerCertificate:
+            secure.setdefault(policy, ServerEndpoint(policy, _first(one.ServerCertificate)))
+    names = ", ".join(sorted([*secure, *(["none"] if has_open else [])])) or "nothing that is known here"
+    if options.security == "none":
+        if has_open:
+            return ServerEndpoint("", b"")
+        raise SourceBroken(f"The server {options.address} offers {names}. Remove security: none.")
+    for policy in STRENGTH if options.security == "auto" else (options.security,):
+        if policy in secure:
+            return secure[policy]
+    remedy = "Have its administrator enable one of them."
+    if has_open and options.security == "auto":
+        remedy += " security: none connects without, so that everyone on the network can read and change the values."
+    wanted = " or ".join(STRENGTH) if options.security == "auto" else options.security
+    raise SourceBroken(
+        f"The server {options.address} offers {names}, and not {wanted} with signature and encryption. {remedy}"
+    )
+
+
+def check_trusted(options: OpcuaOptions, certificate: bytes, now: float) -> None:
+    """Check the certificate of a server.
+
+    Raises:
+        SourceBroken: it is not trusted, not valid now, or no certificate; the sentence has its fingerprint.
+    """
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+    except ValueError as error:
+        raise SourceBroken(f"The server {options.address} sends a certificate that can't be read: {error}.") from error
+    shown = fingerprint(found)
+    subject = found.subject.rfc4514_string()
+    if shown.replace(":", "") not in options.trust:
+        raise SourceBroken(
+            f"The certificate of the server {options.address} ({subject}) is not trusted. Its fingerprint is {shown}. Compare it"
+            f' with the one that the server\'s administrator names, then add to the source: trust: ["{shown}"]'
+        )
+    if not found.not_valid_before_utc.timestamp() <= now <= found.not_valid_after_utc.timestamp():
+        raise SourceBroken(
+            f"The certificate of the server {options.address} ({subject}) is valid from {found.not_valid_before_utc:%Y-%m-%d} to"
+            f" {found.not_valid_after_utc:%Y-%m-%d}. Check the clock of this machine, or have the server's administrator renew"
+            " the certificate and add its fingerprint to trust."
+        )
+
+
+def _first(chain: bytes) -> bytes:
+    """Return the first certificate of a chain, which some servers send instead of their own."""
+    return chain[: int.from_bytes(chain[2:4], "big") + 4]
 
 
 class ApplicationCertificate(msgspec.Struct, frozen=True):
@@ -34,6 +107,18 @@ class ApplicationCertificate(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """Return the application and the fingerprint of the certificate, for the administrator of the server."""
         return f"{self.uri}, certificate {fingerprint(_load(self.certificate, self.certificate_suffix))}"
+
+    def expiry_notice(self, now: float) -> str:
+        """Return a sentence if the certificate ends soon, or has ended; empty otherwise."""
+        end = _load(self.certificate, self.certificate_suffix).not_valid_after_utc
+        days = (end.timestamp() - now) / 86_400
+        if days > _NOTICE_DAYS:
+            return ""
+        ends = "ended" if days < 0 else "ends"
+        return (
+            f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, `ingestd reload` after the file"
+            f" {_NAME} of the pipeline was removed makes a new one, which the server must trust."
+        )
 
 
 def application_certificate(
@@ -67,23 +152,8 @@ def application_certificate(
         raise SourceBroken(f"The certificate of this source can't be used: {error}.") from error
 
 
-def expiry_notice(own: ApplicationCertificate, now: float) -> str:
-    """Return a sentence if the certificate ends soon, or has ended; empty otherwise."""
-    end = _load(own.certificate, own.certificate_suffix).not_valid_after_utc
-    days = (end.timestamp() - now) / 86_400
-    if days > _NOTICE_DAYS:
-        return ""
-    ends = "ended" if days < 0 else "ends"
-    return (
-        f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, `ingestd reload` after the file"
-        f" {_NAME} of the pipeline was removed makes a new one, which the server must trust."
-    )
-
-
 def fingerprint(certificate: x509.Certificate) -> str:
     """Return the SHA-256 fingerprint with colons."""
-    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - the extra may be missing
-
     return certificate.fingerprint(hashes.SHA256()).hex(":")
 
 
@@ -99,32 +169,20 @@ def _suffix(content: bytes) -> str:
 
 
 def _load(content: bytes, suffix: str) -> x509.Certificate:
-    from cryptography import x509  # noqa: PLC0415 - the extra may be missing
-
     return x509.load_pem_x509_certificate(content) if suffix == "pem" else x509.load_der_x509_certificate(content)
 
 
 def _uri_of(certificate: x509.Certificate) -> str:
     """Return the application's URI, which servers compare with that of the session."""
-    from cryptography import x509  # noqa: PLC0415 - the extra may be missing
-
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        raise ValueError("it has no application URI (a URI among its subject alternative names)") from None
-    found = names.get_values_for_type(x509.UniformResourceIdentifier)
-    if not found:
-        raise ValueError("it has no application URI (a URI among its subject alternative names)")
-    return str(found[0])
+    for extension in certificate.extensions:
+        if isinstance(names := extension.value, x509.SubjectAlternativeName):
+            for uri in names.get_values_for_type(x509.UniformResourceIdentifier):
+                return str(uri)
+    raise ValueError("it has no application URI (a URI among its subject alternative names)")
 
 
 def _make(pipeline: str) -> bytes:
     """Return a new private key and its self-signed certificate as PEM, as OPC 10000-6 (6.2.2) requires them."""
-    from cryptography import x509  # noqa: PLC0415 - the extra may be missing
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID  # noqa: PLC0415
-
     host = socket.gethostname()
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"ingestd {pipeline}"[:64])])
