@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.formats.measurement.options import Statistic
+from connectors.formats.measurement import Statistic
 from connectors.formats.measurement.statistics import ChannelStatistics
 from connectors.formats.measurement.text import sample_text, sample_texts
 

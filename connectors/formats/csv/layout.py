@@ -14,7 +14,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     ``header_row``: the header's row number; None: it is detected. ``columns``: the names for a file without a header.
     ``units_row``: the row below the header holds the columns' units. ``ragged``: how a record with too few fields is
-    treated; see `connectors.formats.csv.options.Csv`. ``preamble``: the rows above the header are facts.
+    treated; see `connectors.formats.csv.Csv`. ``preamble``: the rows above the header are facts.
     """
 
     header_row: int | None = None

@@ -13,7 +13,6 @@ import polars as pl
 from connectors.formats.column_names import UniqueNames
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples
-from connectors.formats.measurement.options import Statistic
 from connectors.formats.measurement.statistics import ChannelStatistics
 from connectors.formats.measurement.text import sample_texts
 from ingestd.sdk import NOTICE
@@ -28,7 +27,7 @@ def read_recording(
     recording: Recording,
     *,
     records: Literal["channels", "samples", "properties"],
-    statistics: Collection[Statistic],
+    statistics: Collection[str],
     select: str,
 ) -> Iterator[RecordChunk]:
     """Yield the records of a recording, at least one chunk.
@@ -53,9 +52,7 @@ def read_recording(
 _Located = tuple[str, dict[str, str | None]]
 
 
-def _channel_records(
-    recording: Recording, wanted: Sequence[int], statistics: Collection[Statistic]
-) -> Iterator[_Located]:
+def _channel_records(recording: Recording, wanted: Sequence[int], statistics: Collection[str]) -> Iterator[_Located]:
     found = {index: ChannelStatistics() for index in wanted}
     if statistics:
         for index, piece in recording.pieces(wanted):

@@ -25,15 +25,7 @@ RecordOf: TypeAlias = Callable[[Sequence[Element], Element], XmlRecord | None]
 """Returns the record of an element, if it is one."""
 
 
-def read_xml(
-    file: BinaryIO,
-    name: str,
-    *,
-    path: Sequence[str],
-    lists: Sequence[str] = (),
-    rows: int = ROWS,
-    record_bytes: int = RECORD_BYTES,
-) -> Iterator[RecordChunk]:
+def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
     """Yield the elements at ``path`` as records, at least one chunk. Positions are their numbers from 1.
 
     ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are ignored.
@@ -56,8 +48,6 @@ def read_xml(
         record,
         is_kept=lambda above, _: len(above) > len(wanted),
         advice=" Set records to the path of the elements that are records.",
-        rows=rows,
-        record_bytes=record_bytes,
     )
 
 

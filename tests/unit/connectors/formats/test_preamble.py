@@ -14,8 +14,7 @@ from connectors.formats import Format
 from connectors.formats.csv import Csv
 from connectors.formats.excel import Excel
 from connectors.formats.excel.reader import SheetLayout, read_excel
-from connectors.formats.fixed_width import FixedWidth
-from connectors.formats.fixed_width.options import FixedColumn
+from connectors.formats.fixed_width import FixedColumn, FixedWidth
 from connectors.formats.preamble import MOST_ROWS, PREAMBLE, preamble_facts
 from ingestd.sdk import SourceBroken
 from tests.support.workbook_bytes import xls
