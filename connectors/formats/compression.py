@@ -24,8 +24,7 @@ from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
-from ingestd.sdk.formats.record_chunk import RecordChunk
-from ingestd.sdk.formats.record_count import check_count
+from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""

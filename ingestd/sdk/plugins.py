@@ -12,6 +12,7 @@ import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import nearest, shortened
+from ingestd.sdk.connector import CONTRACT, Connector
 
 _REASON_CHARACTERS = 300
 
@@ -82,6 +83,19 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
                 known=True,
             )
         return found
+
+
+CONNECTORS = PluginGroup(name="ingestd.connectors", noun="connector", base=Connector, contract=CONTRACT)
+
+
+def load_connector(name: str) -> type[Connector]:
+    """Return the connector called ``name``.
+
+    Raises:
+        PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+    """
+    found: type[Connector] = CONNECTORS.load(name)
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Literal
 
-from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
 

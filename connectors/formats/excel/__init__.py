@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.preamble import DESCRIPTION
-from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import polars as pl
 from msgspec.structs import replace
 
 from ingestd.core.unreadable import reject_unreadable
-from ingestd.sdk import Batch, Cursor, Reject, Section, UnreadableColumn
+from ingestd.sdk import Batch, Cursor, Reject, Section, SourceBroken, UnreadableColumn
 
 BLOCK_BYTES = 4 * 2**20
 """How much is read at a time: large enough for work by columns, small enough for bounded memory."""
@@ -83,6 +83,23 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
         batch = reject_unreadable(self.to_batch({}, {}), None)
         return replace(
             self, records=batch.records, positions=batch.positions, rejects=batch.rejects, unreadable=batch.unreadable
+        )
+
+
+def check_count(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
+    """Yield the chunks of a whole file; every reading of a format is passed through here.
+
+    Raises:
+        SourceBroken: the file has another number of records than its chunks state; after the last chunk.
+    """
+    read, total = 0, None
+    for chunk in chunks:
+        read += chunk.records.height + len(chunk.rejects)
+        total = chunk.total
+        yield replace(chunk, total=None)  # chunks of several files may follow each other
+    if total is not None and total != read:
+        raise SourceBroken(
+            f"{name} is damaged: it says that it has {total} records, and {read} can be read. Let it be written again."
         )
 
 

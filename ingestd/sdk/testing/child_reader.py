@@ -18,7 +18,7 @@ from typing import Any
 
 from ingestd.sdk.batches import attach_rejects
 from ingestd.sdk.connector import Connector, SourceContext
-from ingestd.sdk.connector_plugins import load_connector
+from ingestd.sdk.plugins import load_connector
 from ingestd.sdk.testing.source_reader import check
 
 _WAIT_SECONDS = 300

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 
 from ingestd.sdk import SourceUnavailable
-from ingestd.sdk.formats.parser_process.limits import ParserLimits
-from ingestd.sdk.formats.parser_process.messages import ParseOrder
+from ingestd.sdk.formats.parser_process.messages import ParseOrder, ParserLimits
 from ingestd.sdk.formats.parser_process.process import ParserProcess
 from ingestd.sdk.formats.record_chunk import RecordChunk
 

@@ -30,7 +30,6 @@ from connectors.formats.tdms import reader as tdms_reader
 from connectors.formats.tdms.reader import TdmsRecording
 from ingestd.sdk import NOTICE, SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk
-from ingestd.sdk.formats.parser_process import isolated
 from tests.support.measurement_files import (
     hdf5,
     mat,
@@ -461,7 +460,7 @@ def sentence_of(file_format: MeasurementFormat, data: bytes) -> str:
 
 @pytest.mark.parametrize("file_format", [Tdms(), Hdf5(), Mat(), Mf4()], ids=lambda found: str(found.type))
 def test_a_missing_library_is_named_and_no_file_is_rejected(file_format: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated, "find_spec", lambda _: None)
+    monkeypatch.setattr("ingestd.sdk.formats.format.find_spec", lambda _: None)
     with pytest.raises(SourceUnavailable) as missing:
         list(file_format.read(io.BytesIO(b""), "a"))
     name = file_format.type
