@@ -29,7 +29,7 @@ from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper
-from ingestd.sdk import Connector, Resumes
+from ingestd.sdk import Connector
 from ingestd.telemetry.event import Emit
 from ingestd.wire.writer import Writer
 from tests.simulation.configurations import configuration
@@ -89,8 +89,7 @@ class _Reconfigurable:
     def retry(self) -> SourcesRetried:
         self._dispatcher.retry_now()
         for connector in self._connectors:
-            if isinstance(connector, Resumes):
-                connector.resume()
+            connector.resume()
         return SourcesRetried(now=(), later={})
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ingestd.sdk.batches import attach_rejects
-from ingestd.sdk.connector import Connector, SourceContext
+from ingestd.sdk.connector import Connector
 from ingestd.sdk.plugins import load_connector
+from ingestd.sdk.source_context import SourceContext
 from ingestd.sdk.testing.source_reader import check
 
 _WAIT_SECONDS = 300

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.directory import DirectoryConnector
-from ingestd.sdk import Batch, ListsWaiting, SourceBroken
+from ingestd.sdk import Batch, SourceBroken
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
@@ -61,4 +61,3 @@ def test_a_file_that_was_read_no_longer_waits(drop: Any, ready_names: ReadyNames
     drop.write("run.csv.done", "")
     assert ready_names(connector) == ["run.csv"]
     assert connector.list_waiting(10) == []
-    assert isinstance(connector, ListsWaiting)
