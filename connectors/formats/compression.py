@@ -182,23 +182,13 @@ class Packed(Format):
         return any(fnmatch.fnmatch(member if "/" in glob else path.name, glob) for glob in expand_glob(self.member))
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
-        bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from check_count(self._format_for(name, inner).read(bounded, inner), inner)
-
-    def _format_for(self, name: str, inner: str) -> Format:
         if is_zip(inner):
             raise SourceBroken(
                 f"{name}: {inner} is a zip file within a zip file, which is not supported. Unpack it first, or set member to"
                 " a glob of the other files."
             )
-        try:
-            return self.inner_format(inner)
-        except SourceBroken as error:
-            if not is_zip(name):
-                raise
-            raise SourceBroken(
-                f"{name}: {error} Or set member to a glob of the files to read, such as '*.csv'."
-            ) from error
+        bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
+        yield from check_count(self.inner_format(inner).read(bounded, inner), inner)
 
     def with_parsers(self, parsers: Parsers) -> Packed:
         """Return the same format; the content is parsed by one of ``parsers``."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from connectors.formats.json.items import Items
+from connectors.formats.json.reader import Items
 from connectors.formats.text import open_text
 from connectors.http.exchange import PageResponse
 from ingestd.sdk import SourceBroken, SourceUnavailable

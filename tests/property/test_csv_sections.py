@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.layout import DEFAULT_LAYOUT, Layout
+from connectors.formats.csv.dialect import DEFAULT_LAYOUT, Dialect, Layout
 from connectors.formats.csv.reader import read_csv
 from ingestd.sdk import Position
 from ingestd.sdk.formats.record_chunk import RecordChunk

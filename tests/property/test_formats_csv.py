@@ -11,9 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.formats.csv.dialect import COMMA, Dialect
+from connectors.formats.csv.dialect import COMMA, Dialect, Layout
 from connectors.formats.csv.fast import end_of_last_record, read_fast
-from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import is_unterminated, iter_records

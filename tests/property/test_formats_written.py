@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from connectors.files.resubmission import fingerprint
 from connectors.formats.csv import Csv
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_by_name
+from connectors.formats.csv.dialect import Dialect, RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.writer import encode_line
 

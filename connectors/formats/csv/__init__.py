@@ -8,8 +8,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from connectors.formats.column_names import Naming
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.text import DETECT, EncodingName
 from ingestd.sdk.formats.format import Format

@@ -1,15 +1,17 @@
-"""The block reader of CSV: the records behind the header, block by block, by columns if that provably gives the same result."""
+"""The block reader of CSV: the records after the header, a block at a time.
+
+A block is read by columns if that provably gives the same result as Python's csv module.
+"""
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 from connectors.formats.csv.detection import looks_like_header
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
 from connectors.formats.csv.header import Header
-from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import (
     build_reject,
@@ -21,7 +23,6 @@ from connectors.formats.csv.tolerant import (
     iter_records,
 )
 from connectors.formats.frames import rows_to_frame
-from connectors.formats.text import Encoding
 from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import (
     BLOCK_BYTES,
@@ -37,22 +38,15 @@ SMALL_BYTES = 4 * 1024
 _SHOWN_BYTES = 1000
 
 
-class TextSource(Protocol):
-    """A text as UTF-8, such as `connectors.formats.text.TextFile`."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """The encoding of the file."""
-
-    def read(self, size: int) -> bytes:
-        """Read about ``size`` bytes; return nothing at the end."""
-
-
 class BlockReader:
-    """Reads blocks behind the header. It keeps only the columns' names."""
+    """Reads the blocks after the header. ``read``: returns about a number of bytes of the text as UTF-8; nothing at the end."""
 
-    def __init__(self, file: TextSource, header: Header, layout: Layout, record_bytes: int) -> None:
-        self._file = file
+    def __init__(
+        self, read: Callable[[int], bytes], encoding: str, header: Header, layout: Layout, record_bytes: int
+    ) -> None:
+        """``encoding``: the name of the file's encoding."""
+        self._read = read
+        self._encoding = encoding
         self._names = header.names
         self._dialect = header.dialect
         self._fills = layout.ragged == "fill"
@@ -64,7 +58,7 @@ class BlockReader:
         final = False
         while not final or buffer:
             if not final:
-                more = self._file.read(block_bytes)
+                more = self._read(block_bytes)
                 final = not more
                 buffer += more
                 if not buffer:
@@ -104,7 +98,6 @@ class BlockReader:
         return RecordChunk(
             records=records,
             positions=positions,
-            rejects=(),
             end=RecordLocation(offset=location.offset + len(block), row=row),
             header=True,
         )
@@ -158,7 +151,7 @@ class BlockReader:
             return _reject_bad_quotes(record, row)
         elif is_last and len(fields) != len(self._names) and not record.endswith((b"\n", b"\r")):
             reason = _describe_cut(fields, len(self._names))
-        reason = reason or find_fault(fields, self._expected_fields(fields), self._file.encoding.name)
+        reason = reason or find_fault(fields, self._expected_fields(fields), self._encoding)
         return build_reject(fields, self._names, row, reason) if reason else None
 
     def _expected_fields(self, fields: Sequence[str]) -> int:
@@ -182,7 +175,7 @@ class BlockReader:
                 break
             offset += len(buffer)
             lines += buffer.count(b"\n")
-            buffer = self._file.read(BLOCK_BYTES)
+            buffer = self._read(BLOCK_BYTES)
         reject = self._reject_too_large(beginning, location.row + 1, lines)
         chunk = RecordChunk(
             records=rows_to_frame([], self._names),
@@ -210,7 +203,7 @@ def _describe_cut(fields: Sequence[str], columns: int) -> str:
 
 
 def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Return why a row behind a byte order mark is no record; empty if it may be one."""
+    """Return why a row after a byte order mark is no record; empty if it may be one."""
     if list(fields) == list(names):
         return "The row begins with a byte order mark and repeats the header, because another file was appended here."
     if looks_like_header(fields):

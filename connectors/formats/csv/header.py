@@ -17,8 +17,7 @@ from connectors.formats.csv.detection import (
     find_header,
     separator_line,
 )
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
 from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import TextFile

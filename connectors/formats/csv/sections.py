@@ -23,12 +23,12 @@ from struct import Struct
 import msgspec
 import polars as pl
 
-from connectors.formats.csv.block_reader import BlockReader, TextSource
+from connectors.formats.csv.block_reader import BlockReader
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.fast import count_lines
 from connectors.formats.csv.header import Header
-from connectors.formats.csv.layout import Layout
 from connectors.formats.frames import rows_to_frame
-from connectors.formats.text import Encoding
+from connectors.formats.text import TextFile
 from ingestd.sdk import Section
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
@@ -61,10 +61,10 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SectionCutter:
-    """A text source that is read in sections. ``context``: what the digests cover besides the bytes."""
+    """A text that is read in sections. ``context``: what the digests cover besides the bytes."""
 
     def __init__(
-        self, text: TextSource, rest: bytes, context: bytes, *, section_bytes: int, block_bytes: int, record_bytes: int
+        self, text: TextFile, rest: bytes, context: bytes, *, section_bytes: int, block_bytes: int, record_bytes: int
     ) -> None:
         self._text = text
         self._rest = rest
@@ -73,13 +73,8 @@ class SectionCutter:
         self._block_bytes = block_bytes
         self._record_bytes = record_bytes
 
-    @property
-    def encoding(self) -> Encoding:
-        """See `TextSource.encoding`."""
-        return self._text.encoding
-
     def read(self, size: int) -> bytes:
-        """See `TextSource.read`."""
+        """Read about ``size`` bytes; return nothing at the end."""
         if not self._rest:
             return self._text.read(size)
         piece, self._rest = self._rest[:size], self._rest[size:]
@@ -130,7 +125,7 @@ class SectionCutter:
 
 
 class SectionReader:
-    """Reads the records behind the header, except those of known sections.
+    """Reads the records after the header, except those of known sections.
 
     ``known``: their numbers of records, by digest.
     """
@@ -138,6 +133,7 @@ class SectionReader:
     def __init__(
         self,
         cutter: SectionCutter,
+        encoding: str,
         header: Header,
         layout: Layout,
         known: Mapping[bytes, int],
@@ -151,7 +147,7 @@ class SectionReader:
         self._location = header.end
         self._left = b""
         """The beginning of a record that continues in the next section."""
-        self._reader = BlockReader(cutter, header, layout, record_bytes)
+        self._reader = BlockReader(cutter.read, encoding, header, layout, record_bytes)
         self._block_bytes = block_bytes
         self._record_bytes = record_bytes
         self._chunks: list[RecordChunk] = []

@@ -7,9 +7,8 @@ from typing import BinaryIO, ClassVar, Literal
 
 from pydantic import Field
 
-from connectors.formats.documents.flat_record import flatten
 from connectors.formats.documents.ini import parse_ini
-from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_toml, parse_yaml
+from connectors.formats.documents.parser import DocumentInvalid, Parser, flatten, parse_toml, parse_yaml
 from connectors.formats.frames import records_to_frame
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
@@ -57,7 +56,6 @@ class _Document(Format):
         yield RecordChunk(
             records=records_to_frame([record], tuple(record)),
             positions=row_positions([1]),
-            rejects=(),
             end=RecordLocation(offset=len(data), row=1),
             header=True,
             facts=opened.facts,

@@ -18,9 +18,11 @@ from connectors.formats.excel.details import (
     CellDetails,
     DateFormat,
     WorkbookDamaged,
+    built_in_format,
+    date_format,
     date_text,
 )
-from connectors.formats.excel.number_formats import built_in_format, date_format
+from connectors.formats.xml.record import local_name
 
 _CHUNK_BYTES = 2**20
 _OVERLAP_BYTES = 64
@@ -71,11 +73,6 @@ class OpcPackage:
 def _resolve_target(folder: str, target: str) -> str:
     target = target.replace("\\", "/")
     return target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
-
-
-def local_name(tag: str) -> str:
-    """A name without its namespace."""
-    return tag.rpartition("}")[2]
 
 
 def read_xlsx_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:

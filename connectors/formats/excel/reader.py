@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.cells import cell_text
 from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
@@ -20,6 +20,8 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_po
 
 _ROWS = 10_000
 _CELLS = 2_000_000
+_WHOLE = 10**16
+"""From here on, the shortest text of a double has an exponent."""
 _WHOLE_SHEET = Area()
 CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read its row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
@@ -28,6 +30,9 @@ Cell = tuple[int, int]
 """Row and column, both from 0."""
 Row = tuple[int, list[str]]
 """A row's number in the spreadsheet, and its cells as text."""
+
+
+_CalamineCell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 
 
 class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +85,7 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
-        texts = [""] * left + [cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
+        texts = [""] * left + [_cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
         if number - 1 in replacements:
             for column, text in replacements[number - 1].items():
                 if column < len(texts):
@@ -225,3 +230,31 @@ def _chunk(
         header=True,
         facts=facts,
     )
+
+
+def _cell_text(cell: _CalamineCell) -> str:
+    """Return what a person types to enter the cell's value, whatever its number format shows.
+
+    A number has the fewest digits that read back as the same number (0.1, 3, 1e-07). A date or time follows ISO 8601, a
+    duration is hours, minutes and seconds, and a boolean true or false. An empty cell is the empty text.
+    """
+    match cell:
+        case str():
+            return cell
+        case bool():
+            return "true" if cell else "false"
+        case float():
+            return str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else repr(cell)
+        case int():
+            return str(cell)
+        case datetime() | date() | time():
+            return cell.isoformat()
+        case timedelta():
+            return _format_duration(cell)
+
+
+def _format_duration(duration: timedelta) -> str:
+    sign = "-" if duration < timedelta(0) else ""
+    seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

@@ -12,9 +12,8 @@ import polars as pl
 
 from connectors.formats.column_names import UniqueNames
 from connectors.formats.frames import field_names, records_to_frame
-from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples
+from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples, sample_texts
 from connectors.formats.measurement.statistics import ChannelStatistics
-from connectors.formats.measurement.text import sample_texts
 from ingestd.sdk import NOTICE
 from ingestd.sdk.formats import RecordChunk, RecordLocation
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.formats.measurement.channels import Samples
-from connectors.formats.measurement.text import sample_text
+from connectors.formats.measurement.channels import Samples, sample_text
 
 _NUMBERS = "iufb"
 _ORDERED = "iufbM"

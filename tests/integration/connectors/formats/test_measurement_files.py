@@ -18,7 +18,7 @@ from asammdf.blocks.v4_blocks import ChannelConversion
 from nptdms import TdmsFile
 from scipy.io import savemat
 
-from connectors.formats.hdf5 import Hdf5, tree
+from connectors.formats.hdf5 import Hdf5
 from connectors.formats.hdf5 import reader as hdf5_reader
 from connectors.formats.hdf5.reader import selections
 from connectors.formats.mat import Mat
@@ -394,7 +394,7 @@ def test_a_file_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pyte
             group["other"] = inner = group.create_group("one")
             group = inner
 
-    monkeypatch.setattr(tree, "OBJECTS", 500)
+    monkeypatch.setattr(hdf5_reader, "OBJECTS", 500)
     with pytest.raises(SourceBroken, match=r"^a has more than 500 groups and datasets\. Split it\.$"):
         parsed(Hdf5(), hdf5_file(tmp_path, build))
 

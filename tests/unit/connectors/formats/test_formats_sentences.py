@@ -7,7 +7,7 @@ import pytest
 from connectors.formats import resolve_format
 from connectors.formats.column_names import Naming
 from connectors.formats.csv import Csv
-from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
