@@ -140,11 +140,7 @@ class ParquetFile:
                 for chunk, path in zip(self._chunks(column, group), column.paths, strict=True)
             ]
             written.append(
-                {
-                    _CHUNKS: (LIST, (STRUCT, chunks)),
-                    _TOTAL_BYTES: (I64, group.size),
-                    _GROUP_ROWS: (I64, group.rows),
-                }
+                {_CHUNKS: (LIST, (STRUCT, chunks)), _TOTAL_BYTES: (I64, group.size), _GROUP_ROWS: (I64, group.rows)}
             )
         footer = write_struct(
             {

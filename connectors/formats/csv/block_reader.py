@@ -24,13 +24,7 @@ from connectors.formats.csv.tolerant import (
 )
 from connectors.formats.frames import rows_to_frame
 from ingestd.sdk import Reject, counted
-from ingestd.sdk.formats.record_chunk import (
-    BLOCK_BYTES,
-    RecordChunk,
-    RecordLocation,
-    escape_stray_bytes,
-    row_positions,
-)
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
 """The rest of a file up to this size is read record by record: for these records a call of polars costs more."""

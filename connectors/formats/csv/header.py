@@ -159,12 +159,7 @@ class _CsvTop:
             raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
 
     def _header_at(
-        self,
-        names: tuple[str, ...],
-        units: Mapping[str, str],
-        row: int,
-        location: RecordLocation,
-        end: int,
+        self, names: tuple[str, ...], units: Mapping[str, str], row: int, location: RecordLocation, end: int
     ) -> Header:
         return Header(
             names=names,

@@ -13,13 +13,7 @@ from connectors.formats.csv.header import Header, read_header
 from connectors.formats.csv.sections import SECTION_BYTES, SectionCutter, SectionReader, digest_context
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.text import DETECT, TextFile, open_text
-from ingestd.sdk.formats.record_chunk import (
-    BLOCK_BYTES,
-    RECORD_BYTES,
-    RecordChunk,
-    RecordLocation,
-    row_positions,
-)
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 
 def read_csv(

@@ -26,8 +26,7 @@ class Excel(IsolatedFormat):
 
     type: Literal["excel"] = "excel"
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="The sheet's name, or its number from 1. Default: the first visible sheet with cells.",
+        default=None, description="The sheet's name, or its number from 1. Default: the first visible sheet with cells."
     )
     area: Annotated[str, AfterValidator(_check_area)] | None = Field(
         default=None, description="The cells to read, such as B3:H200, or B3:H for all rows from the third on."

@@ -60,11 +60,7 @@ def _channel_records(recording: Recording, wanted: Sequence[int], statistics: Co
         channel = recording.channels[index]
         if statistics:
             _check_length(channel, found[index].count)
-        inherited = {
-            **recording.properties,
-            **recording.group_properties.get(channel.group, {}),
-            **channel.properties,
-        }
+        inherited = {**recording.properties, **recording.group_properties.get(channel.group, {}), **channel.properties}
         yield (
             channel.path,
             {

@@ -81,13 +81,7 @@ def _chunk(
         records = read_flat(texts, cells)
     if records is None:
         records, numbers, rejects = _read_one_by_one(numbers, texts, record_bytes, cells, unit)
-    return RecordChunk(
-        records=records,
-        positions=row_positions(numbers),
-        rejects=tuple(rejects),
-        end=end,
-        facts=facts,
-    )
+    return RecordChunk(records=records, positions=row_positions(numbers), rejects=tuple(rejects), end=end, facts=facts)
 
 
 def _read_one_by_one(

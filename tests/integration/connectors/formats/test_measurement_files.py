@@ -44,11 +44,7 @@ from tests.support.measurement_files import (
 )  # fmt: skip
 
 CUT = "The last segment of a is incomplete; what it has was read."
-SAMPLES = {
-    "a": np.arange(7, dtype="i2"),
-    "b": np.arange(7, dtype="f8") / 3,
-    "c": np.arange(7, dtype="f4") / 7,
-}
+SAMPLES = {"a": np.arange(7, dtype="i2"), "b": np.arange(7, dtype="f8") / 3, "c": np.arange(7, dtype="f4") / 7}
 
 
 def rows(chunks: Iterable[RecordChunk]) -> dict[str, dict[str, str]]:

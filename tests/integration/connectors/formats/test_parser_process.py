@@ -64,11 +64,7 @@ NO_MEMORY = "can't be read: parsing it needs more than 512 MiB of memory"
 
 @pytest.mark.parametrize(
     ("data", "words"),
-    [
-        (HEADER_AND_ZEROS, r"holds no workbook"),
-        (ITS_CHAIN_OF_SECTORS_HAS_NO_END, NO_MEMORY),
-        (LAST_CORNER, NO_MEMORY),
-    ],
+    [(HEADER_AND_ZEROS, r"holds no workbook"), (ITS_CHAIN_OF_SECTORS_HAS_NO_END, NO_MEMORY), (LAST_CORNER, NO_MEMORY)],
     ids=["header and zeros", "endless chain", "last corner"],
 )
 def test_a_workbook_that_needs_too_much_is_reported_in_one_sentence(

@@ -123,10 +123,7 @@ def test_two_attributes_with_one_name_are_two_fields_in_any_order_of_definitions
     both.append(definition("STRING", "a3", "Status 2"))
     other = spec_type("u", definition("STRING", "b1", "Status"))
     values = [value("a1", "draft"), value("a2", "closed"), value("a3", "x"), value("b1", "of another type")]
-    expected = [
-        {"Status": "draft", "Status 3": "closed", "Status 2": "x"},
-        {"Status": "of another type"},
-    ]
+    expected = [{"Status": "draft", "Status 3": "closed", "Status 2": "x"}, {"Status": "of another type"}]
     for definitions, order in ((both, values[:3]), (both[::-1], values[2::-1])):
         types = f"<SPEC-TYPES>{spec_type('t', *definitions)}{other}</SPEC-TYPES>"
         objects = f"<SPEC-OBJECTS>{spec_object('r1', *order)}{spec_object('r2', values[3])}</SPEC-OBJECTS>"

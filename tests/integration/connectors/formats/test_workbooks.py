@@ -55,11 +55,7 @@ def test_an_error_cell_rejects_its_row_and_names_the_cell() -> None:
     chunk = read(xlsx(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
     assert chunk.records.rows() == [("A", "1"), ("C", "3")]
     (reject,) = chunk.rejects
-    assert (reject.position, reject.reason, reject.field) == (
-        3,
-        f"The row has #N/A in B3 (mass). {CORRECT}",
-        "mass",
-    )
+    assert (reject.position, reject.reason, reject.field) == (3, f"The row has #N/A in B3 (mass). {CORRECT}", "mass")
     assert reject.record == {"part": "B", "mass": "#N/A"}
 
 
