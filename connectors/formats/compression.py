@@ -79,10 +79,7 @@ def is_zip(name: str) -> bool:
 
 
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
-    """Open the content of a gz, bz2, xz or zstd file for reading in order.
-
-    Reading raises one of `UNPACKING_ERRORS` if the file is damaged or truncated, and `SourceBroken` beyond `UNPACKED_BYTES`.
-    """
+    """Open the content of a gz, bz2, xz or zstd file. Reading raises `UNPACKING_ERRORS`, or `SourceBroken` if it is too large."""
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 

@@ -164,7 +164,7 @@ class Connector(ABC):
     def count_waiting(self) -> Mapping[WaitingReason, int]:
         """Return the number of files that wait by reason, by the last scan; a reason without files may be absent.
 
-        Called from any thread; must not block. So is `list_waiting`.
+        This method and `list_waiting` are called from any thread and must not block.
         """
         return {}
 
@@ -198,17 +198,11 @@ class Connector(ABC):
         return ""
 
     def health(self) -> ConnectionHealth | None:
-        """Return the state of the connection; None: the source has none that stays open.
-
-        Called from any thread, at any time; must not block.
-        """
+        """Return the state of the connection; None: none stays open. Called from any thread, at any time; must not block."""
         return None
 
     def notices(self) -> Iterable[str]:
-        """Return sentences for `ingestd status` that an operator needs although nothing has failed.
-
-        Called from any thread; must not block.
-        """
+        """Return what an operator should know although nothing failed, as sentences. Called from any thread; must not block."""
         return ()
 
     def resume(self) -> None:  # noqa: B027 - most sources do not stop
@@ -217,9 +211,7 @@ class Connector(ABC):
     def interrupt(self) -> None:  # noqa: B027 - most readings end soon
         """End a running reading soon, by `SourceUnavailable` if it waits. Called from another thread at shutdown.
 
-        `SourceContext.stopping` is set before.
-
-        Only acknowledgements and `close` are called after it.
+        `SourceContext.stopping` is set before. Only acknowledgements and `close` are called after it.
         """
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
@@ -284,10 +276,7 @@ class Explains(Protocol):
 
 @runtime_checkable
 class Holds(Protocol):
-    """Capability: has partitions that come and go, such as files. Stored data of missing partitions is pruned later.
-
-    Without this capability all partitions are taken as permanent.
-    """
+    """Capability: has partitions that come and go, such as files; data of missing ones is pruned. Else all are permanent."""
 
     def holds(self, name: str) -> bool:
         """Return whether the source still has the partition ``name``, read or not.

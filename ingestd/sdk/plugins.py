@@ -100,10 +100,7 @@ def load_connector(name: str) -> type[Connector]:
 
 @lru_cache(maxsize=1)
 def _found_on(_path: tuple[str, ...]) -> Any:  # of another class in Python 3.11 than later
-    """Return all entry points on an import path at the first call. The search reads a file of each installed distribution.
-
-    All groups share it, so a further group costs no time at the start.
-    """
+    """Return all entry points on an import path. All groups share the search, which reads a file of each distribution."""
     return entry_points()
 
 

@@ -91,10 +91,7 @@ class Inbox(Generic[T]):
         return True
 
     def take(self, max_items: int, *, wait_seconds: float = 0.0) -> list[T]:
-        """Return up to ``max_items`` messages in the order of their arrival; wait for the first one.
-
-        The result is empty after ``wait_seconds``, or if the inbox was closed and all messages are taken.
-        """
+        """Return up to ``max_items`` messages in order, after waiting for the first; none after ``wait_seconds`` or the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
             taken = [self._items.popleft() for _ in range(min(max_items, len(self._items)))]
@@ -140,10 +137,7 @@ class Inbox(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own, for a library that has only coroutines. Ended by `close`.
-
-    The thread does not keep the process alive.
-    """
+    """An event loop in a thread, for a library with coroutines only. Ended by `close`; does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()

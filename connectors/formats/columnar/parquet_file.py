@@ -47,10 +47,7 @@ class ParquetDamaged(Exception):
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a leaf in a row group: where they are, how many values they have, and what the footer says of them.
-
-    ``fault``: why they can't be read, as a clause; empty: nothing speaks against it.
-    """
+    """The pages of a leaf in a row group, and what the footer says of them. ``fault``: why they can't be read; empty: they can."""
 
     start: int
     size: int

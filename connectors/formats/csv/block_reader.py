@@ -78,9 +78,7 @@ class BlockReader:
     ) -> RecordChunk | None:
         """Read a block of whole records by columns; return None if that could differ from the csv module.
 
-        ``lines``: the number of its lines, if known.
-
-        If it succeeds, every line of the block is exactly one record, and no record is rejected.
+        ``lines``: the number of its lines, if known. The lines of a result are one record each, and none is rejected.
         """
         if len(block) > self._record_bytes:  # in a larger block a record might be too large
             return None
@@ -97,10 +95,7 @@ class BlockReader:
         )
 
     def read_tolerant(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
-        """Read all whole records of the buffer, which begins at ``location``; return None if it holds none.
-
-        ``final``: nothing follows the buffer.
-        """
+        """Read the whole records of a buffer that begins at ``location``; None if it has none. ``final``: nothing follows it."""
         rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
@@ -153,10 +148,7 @@ class BlockReader:
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
     def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
-        """Reject a record above the size limit, which begins at ``location`` with ``buffer``.
-
-        Its rest is read from the file. Return the chunk, and the bytes that were read beyond its end.
-        """
+        """Reject a too large record, which begins with ``buffer``. Return the chunk, and what was read after the record."""
         beginning = buffer[:_SHOWN_BYTES]
         scanner = RecordScanner(self._dialect)
         offset, lines = location.offset, 0

@@ -125,10 +125,7 @@ class SectionCutter:
 
 
 class SectionReader:
-    """Reads the records after the header, except those of known sections.
-
-    ``known``: their numbers of records, by digest.
-    """
+    """Reads the records after the header, except those of ``known`` sections: their numbers of records, by digest."""
 
     def __init__(
         self,
@@ -209,10 +206,7 @@ class SectionReader:
         return True
 
     def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections record by record; return False if they end in a record above the limit.
-
-        The bytes behind that are put back.
-        """
+        """Read some sections record by record; if they end in a too large one, put back what follows it and return False."""
         final = block.final and end == len(block.ends)
         buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_tolerant(buffer, self._location, final=final)

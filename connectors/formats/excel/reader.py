@@ -77,10 +77,7 @@ class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: ByCell) -> Iterator[Row]:
-    """Yield the rows of the area, each as wide as the sheet or the area.
-
-    ``raw`` begins at column ``left``.
-    """
+    """Yield the rows of the area, each as wide as the sheet or the area. ``raw`` begins at column ``left``."""
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:

@@ -189,10 +189,7 @@ def _is_selected(path: str, select: str) -> bool:
 
 
 class _Hdf5Tree:
-    """Finds every object of a file once by each of its paths.
-
-    A group that contains itself, by hard or soft links, isn't entered again. No other file is opened.
-    """
+    """Finds every object once by each of its paths. No group is entered in itself, and no other file is opened."""
 
     def __init__(self, file: h5py.File, name: str, select: str) -> None:
         self._file = file

@@ -205,10 +205,7 @@ class Items:
         return []
 
     def _next_item(self) -> bytes | None:
-        """Return the next item's text; None behind the last.
-
-        Brackets are counted; their content is not checked.
-        """
+        """Return the next item's text by counting brackets, without a check of their content; None after the last."""
         start, depth, at = self._at, 0, self._at
         while True:
             found = _MARK.search(self._buffer, at)

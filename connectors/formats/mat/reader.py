@@ -61,9 +61,9 @@ class MatRecording(Recording):
             yield flat[start : start + step]
 
     def _variables(self) -> tuple[list[str], str]:
-        """Return the names of the variables that can be read, and a notice about the others.
+        """Return the names of readable variables, and a notice about the others.
 
-        From version 5 on, each variable is read from a part of the file of its own: in the whole file, scipy fails at an object.
+        From version 5 on, each variable is read from its own part of the file: in the whole file, scipy fails at an object.
         """
         major, _ = matfile_version(self._file)
         if not major:

@@ -149,10 +149,7 @@ class _DefinitionNames:
             self._name_attributes()
 
     def _name_attributes(self) -> None:
-        """Give the attributes of one type names of their own: of two with one name, the second by its identifier gets a number.
-
-        Equal names in different types are one field.
-        """
+        """Name the attributes of one type: of two with one name, the second by identifier gets a number."""
         by_identifier = sorted(self._of_type)
         names = numbered_names([name for _, name in by_identifier])
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}

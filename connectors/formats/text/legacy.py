@@ -88,10 +88,7 @@ def _pairs_in_a_row(pairs: re.Pattern[bytes], sample: bytes) -> float:
 
 
 def _other_script(sample: bytes) -> str | None:
-    """Return the encoding with the largest share of typical characters.
-
-    The result is None if none has a share of one half.
-    """
+    """Return the encoding with the largest share of typical characters; None if no share is one half."""
     share, best = 0.0, ""
     for codec in _TYPICAL:
         if (found := _typical_share(sample, codec)) > share:

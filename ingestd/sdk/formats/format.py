@@ -59,10 +59,7 @@ class Format(BaseModel, ABC):
         """
 
     def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:  # noqa: ARG002
-        """Yield what `read` yields, without the records of ``known`` sections; see `ingestd.sdk.ReadsSections`.
-
-        A format that can't compare sections yields everything.
-        """
+        """Yield what `read` yields; without ``known`` sections if the format has sections (`ingestd.sdk.ReadsSections`)."""
         return self.read(file, name)
 
     def with_parsers(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process

@@ -54,10 +54,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[UnreadableColumn, ...] = ()
 
     def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
-        """Return the chunk as a batch that ends at ``cursor``.
-
-        The chunk's own facts take precedence over ``facts``.
-        """
+        """Return the chunk as a batch that ends at ``cursor``. Its own facts take precedence over ``facts``."""
         return Batch(
             records=self.records,
             positions=self.positions,
@@ -119,8 +116,5 @@ def escape_stray_bytes(text: str) -> str:
 
 
 def _one_byte(found: re.Match[str]) -> str:
-    """Return the escape of a stray byte of an encoding other than UTF-8.
-
-    `connectors.formats.text.text_file` wrote it as three bytes.
-    """
+    """Return the escape of a byte that `connectors.formats.text.text_file` wrote as three: of an encoding besides UTF-8."""
     return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

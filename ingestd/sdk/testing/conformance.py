@@ -59,10 +59,7 @@ class Rig(ABC):
         """Remove a record."""
 
     def add_unreadable(self) -> bool:
-        """Add a record that cannot be read, after the others; return False if the source cannot contain one.
-
-        The test of unreadable records then has nothing to test and passes.
-        """
+        """Add a record that cannot be read, after the others; return False if there is none, so nothing is tested."""
         return False
 
     def broken(self) -> Connector | None:

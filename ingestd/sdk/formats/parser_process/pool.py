@@ -108,10 +108,7 @@ atexit.register(SHARED.close)
 
 
 class Parsers:
-    """A connector's access to the processes.
-
-    One thread at a time calls `parse`; any thread may call `interrupt`.
-    """
+    """A connector's access to the processes. One thread at a time calls `parse`; any thread may call `interrupt`."""
 
     def __init__(self, pool: ParserPool = SHARED) -> None:
         self._pool = pool
