@@ -76,7 +76,7 @@ class Connector(ABC):
 
     Options: ClassVar[type[BaseModel]]
     contract: ClassVar[int] = CONTRACT
-    """The version of this contract that the connector was written for; another one is refused when it is loaded."""
+    """The version of this contract that the connector was written for; other versions are refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
     memory_grows: ClassVar[str] = ""

@@ -47,7 +47,7 @@ class ParquetDamaged(Exception):
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a leaf in a row group, and what the footer says of them. ``fault``: why they can't be read; empty: they can."""
+    """The pages of a leaf in a row group, and what the footer says of them. ``fault``: why they can't be read, or empty."""
 
     start: int
     size: int

@@ -64,7 +64,7 @@ class _Node(msgspec.Struct, kw_only=True):
 
 
 def read_columns(schema: Sequence[Fields]) -> Sequence[ParquetColumn]:
-    """Return the columns of the elements of a file's schema, the first of which is the root.
+    """Return the columns of the elements of a file's schema; the first element is the root.
 
     Raises:
         BadSchema: the elements are no tree.

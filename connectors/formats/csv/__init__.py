@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from connectors.formats.column_names import Naming
+from connectors.formats.column_names import Naming, Repeated, Unnamed
 from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.text import DETECT, EncodingName
@@ -63,14 +63,8 @@ class Csv(Format):
             "What happens to a row with too few fields: it is rejected (park), or read with its last fields absent (fill)."
         ),
     )
-    unnamed_columns: Literal["number", "refuse"] = Field(
-        default="number",
-        description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse).",
-    )
-    repeated_columns: Literal["refuse", "number"] = Field(
-        default="refuse",
-        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number).",
-    )
+    unnamed_columns: Unnamed = "number"
+    repeated_columns: Repeated = "refuse"
 
     @model_validator(mode="after")
     def _check_characters_and_columns(self) -> Self:
@@ -104,12 +98,13 @@ class Csv(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.csv.reader.read_csv`."""
-        from connectors.formats.csv.reader import read_csv  # noqa: PLC0415 - imported for a file that is read
-
-        return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)
+        return self._read(file, name, None)
 
     def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:
         """See `connectors.formats.csv.sections`."""
+        return self._read(file, name, known)
+
+    def _read(self, file: BinaryIO, name: str, known: Mapping[bytes, int] | None) -> Iterator[RecordChunk]:
         from connectors.formats.csv.reader import read_csv  # noqa: PLC0415 - imported for a file that is read
 
         return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding, known=known)

@@ -202,7 +202,7 @@ def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
 
 def _reject_bad_quotes(record: bytes, row: int) -> Reject:
     reason = (
-        f"The row has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        f"The row has text after a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
         " twice, and close each field that begins with a quote."
     )
     text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")

@@ -8,7 +8,7 @@ A section is compared by a digest of its bytes. A known one is skipped without p
    same bytes from there as the same records. They end where the next record begins, so the next section starts there, too.
 3. The digest covers all that decides besides the bytes: columns, dialect, layout, facts of the file, limits and versions.
 
-A section that starts inside a record, such as behind a new quote, is never skipped. It is read together with what is before it.
+A section that starts inside a record, such as after a new quote, is never skipped. It is read together with what is before it.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # as many bytes again, because all are read again if the record continues behind them
+            if self._left:  # as many bytes again, because all are read again if the record continues after them
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:

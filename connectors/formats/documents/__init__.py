@@ -1,4 +1,4 @@
-"""YAML, TOML and INI: small documents, each of which is one record."""
+"""YAML, TOML and INI: small documents; each is one record."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from connectors.formats.column_names import Naming
+from connectors.formats.column_names import Naming, Repeated, Unnamed
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.preamble import DESCRIPTION
 from ingestd.sdk.formats import IsolatedFormat
@@ -55,14 +55,8 @@ class Excel(IsolatedFormat):
             " (park), or read without that cell (missing)."
         ),
     )
-    unnamed_columns: Literal["number", "refuse"] = Field(
-        default="number",
-        description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse).",
-    )
-    repeated_columns: Literal["refuse", "number"] = Field(
-        default="refuse",
-        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number).",
-    )
+    unnamed_columns: Unnamed = "number"
+    repeated_columns: Repeated = "refuse"
 
     @model_validator(mode="after")
     def _check_preamble(self) -> Self:

@@ -108,7 +108,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
     spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
     joined = [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*spread, strict=True)]
     while joined and not joined[-1]:
-        joined.pop()  # columns behind the last name, which may have formats
+        joined.pop()  # columns after the last name, which may have formats
     if not any(joined):
         raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
@@ -169,7 +169,7 @@ def _chunks(
 
 
 class _UnnamedCells:
-    """Counts the cells with content behind the last named column, which are not read."""
+    """Counts the cells with content after the last named column, which are not read."""
 
     def __init__(self, width: int, left: int) -> None:
         self._width = width
@@ -193,7 +193,7 @@ class _UnnamedCells:
             else f"{self._count} cells, the first of them {self._first}, hold"
         )
         return {
-            NOTICE: f"{cells} a value behind the last column that the header names; it is not read. Name the column."
+            NOTICE: f"{cells} a value after the last column that the header names; it is not read. Name the column."
         }
 
 

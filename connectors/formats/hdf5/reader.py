@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import h5py
@@ -81,18 +81,19 @@ class Hdf5Recording(Recording):
             notice=_reference_notice([path for path in references if _is_selected(path, select)]),
         )
 
-    def stream(self, index: int) -> Iterator[Samples]:
-        """See `Recording.stream`. Samples of several dimensions are in the order of the file: the last index changes first."""
-        source = self._sources[index]
-        dataset = source.dataset
-        if not _length(dataset):
-            return
-        if not dataset.shape:
-            yield _flat(dataset[()], source, dataset)
-            return
-        item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
-        for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
-            yield _flat(dataset[selection], source, dataset)
+    def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
+        """See `Recording.pieces`. Samples of several dimensions are in the order of the file: the last index changes first."""
+        for index in wanted:
+            source = self._sources[index]
+            dataset = source.dataset
+            if not _length(dataset):
+                continue
+            if not dataset.shape:
+                yield index, _flat(dataset[()], source, dataset)
+                continue
+            item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
+            for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
+                yield index, _flat(dataset[selection], source, dataset)
 
 
 def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:

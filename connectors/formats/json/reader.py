@@ -147,7 +147,7 @@ class Items:
                 if token == b",":
                     continue
                 if not token.startswith(b'"') or self._token() != b":":
-                    raise SourceBroken(f"{self._name} is not valid JSON behind the array of records.")
+                    raise SourceBroken(f"{self._name} is not valid JSON after the array of records.")
                 if _decode_text(token) == self._path[depth]:
                     raise SourceBroken(
                         f"{self._name}: {self._path_text(depth)} names {self._path[depth]!r} twice (records), so it does not say"
@@ -174,7 +174,7 @@ class Items:
     def _token(self) -> bytes:
         while True:
             found = _TOKEN.match(self._buffer, self._at)
-            # A token that reaches the end of the buffer may continue behind it.
+            # A token that reaches the end of the buffer may continue after it.
             if found is not None and (found.end() < len(self._buffer) or self._ended):
                 self._at = found.end()
                 return found[1]
@@ -185,7 +185,7 @@ class Items:
     def _decode_many(self) -> list[bytes]:
         """Return as many items as the decoder finds in the buffer at once; none if it can't.
 
-        The buffer is cut behind a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
+        The buffer is cut after a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
         items: the text before the cut can be read in one way only.
         """
         end = len(self._buffer)

@@ -59,14 +59,15 @@ class Recording(ABC):
         self.notice = notice
 
     @abstractmethod
-    def stream(self, index: int) -> Iterator[Samples]:
-        """Yield the samples of a channel in order, in pieces of about `PIECE_BYTES` and one dimension."""
-
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
-        """Yield the index of a channel and some of its samples, each channel in order, until all ``wanted`` are complete."""
-        for index in wanted:
-            for piece in self.stream(index):
-                yield index, piece
+        """Yield the index of a channel and some of its samples, each channel in order, until all ``wanted`` are complete.
+
+        A piece has about `PIECE_BYTES` and one dimension.
+        """
+
+    def stream(self, index: int) -> Iterator[Samples]:
+        """Yield the samples of a channel in order, in pieces."""
+        return (piece for _, piece in self.pieces([index]))
 
 
 def property_text(value: Any) -> str:

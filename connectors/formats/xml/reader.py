@@ -166,7 +166,7 @@ class _BoundedXml:
 
 
 def _chunk(records: Sequence[XmlRecord], row: int) -> RecordChunk:
-    """Return the chunk of records, the last of which has the number ``row``. An element without content has the empty text."""
+    """Return the chunk of records; the last one has the number ``row``. An element without content has the empty text."""
     records = [record or {"text": ""} for record in records]
     return RecordChunk(
         records=records_to_frame(records, field_names(records)),

@@ -35,7 +35,7 @@ class Format(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     contract: ClassVar[int] = FORMAT_CONTRACT
-    """The version of this contract that the format was written for; another one is refused when it is loaded."""
+    """The version of this contract that the format was written for; other versions are refused when it is loaded."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The suffixes of files of this format, in lower case. A folder with this format reads them by default."""
 

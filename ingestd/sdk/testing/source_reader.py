@@ -67,7 +67,7 @@ def rejects_of(batches: Sequence[Batch]) -> list[Reject]:
 def acknowledgement(
     *, rejects: Iterable[Rejected] = (), ended: float = 1e9, records: int = 0, facts: Mapping[str, str] | None = None
 ) -> Acknowledgement:
-    """Return the results of a reading of ``records`` records, each of which created an entry, except ``rejects``."""
+    """Return the results of a reading of ``records`` records: each created an entry, except ``rejects``."""
     rejected = tuple(rejects)
     return Acknowledgement(
         run=1, started=ended - 1, ended=ended, pipeline="test", sink="Masses in bench", digest="d", records=records,

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.formats.columnar import Arrow, arrow_file
+from connectors.formats.columnar import Arrow, arrow_file, typed_columns
 from ingestd.sdk import NOTICE, SourceBroken
 from tests.support.format_records import parse, parser_sentence, positions
 from tests.support.format_records import rows as rows_of
@@ -37,7 +37,7 @@ def arrow(*, stream: bool, compression: Any = "uncompressed") -> bytes:
 def test_files_and_streams_are_read_by_parts_of_any_size(
     stream: bool, compression: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_file, "ROWS", rows)
+    monkeypatch.setattr(typed_columns, "ROWS", rows)
     chunks = parse(Arrow(), arrow(stream=stream, compression=compression))
     assert rows_of(chunks) == ROWS
     assert positions(chunks) == [1, 2, 3, 4]

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.formats.columnar import Parquet, parquet
+from connectors.formats.columnar import Parquet, parquet, typed_columns
 from ingestd.sdk.formats import RecordChunk
 from tests.support.format_records import parse, parser_sentence
 from tests.support.parquet_footer import (
@@ -190,8 +190,9 @@ def test_a_file_that_is_no_parquet_is_rejected_with_the_reason(data: bytes, why:
 
 @pytest.mark.parametrize("group_rows", [1, 7, 1000])
 def test_parts_of_any_size_give_the_same_rows_in_their_order(group_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "ROWS", 20)
-    monkeypatch.setattr(parquet, "PART_BYTES", 300)
+    for module in (parquet, typed_columns):
+        monkeypatch.setattr(module, "ROWS", 20)
+        monkeypatch.setattr(module, "PART_BYTES", 300)
     frame = pl.DataFrame({"a": range(1000), "l": [[n] * (n % 3) for n in range(1000)]})
     chunks = read(parquet_file(frame, rows=group_rows))
     assert [(row["a"], row["l"]) for row in records(chunks)] == [

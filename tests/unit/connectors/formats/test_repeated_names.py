@@ -50,7 +50,7 @@ def test_an_item_of_an_array_is_rejected_like_a_line() -> None:
         (b'{"d":{"rows":[{"n":1}]},"d":{"rows":[]}}', "names 'd' twice"),
         (b'{"rows":[{"n":1}]}{"rows":[{"n":2}]}', "text follows the end"),
         (b'{"rows":[{"n":1}],"x":[', "ends in the middle"),
-        (b'{"rows":[{"n":1}] 3', "not valid JSON behind"),
+        (b'{"rows":[{"n":1}] 3', "not valid JSON after"),
     ],
 )
 def test_a_document_is_read_to_its_end_so_a_second_array_is_not_lost(document: bytes, words: str) -> None:
