@@ -12,6 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
@@ -145,7 +146,11 @@ class Packed(Format):
             for info in sorted(members, key=lambda info: info.filename):
                 if info.flag_bits & _ENCRYPTED:
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
-                self._check_member(name, info.filename)
+                if missing := self._missing_format(info.filename):
+                    raise SourceBroken(
+                        f"{name}: {missing} If {info.filename} holds no data, set member to a glob of the files that do, such as"
+                        " '*.csv'."
+                    )
                 with archive.open(info) as unpacked:
                     for chunk in self._read(unpacked, name, info.filename):
                         yield _with_member(chunk, info.filename, notice, alone=len(members) == 1)
@@ -154,23 +159,16 @@ class Packed(Format):
         """Return the names of members such as a README that no format reads; none if ``member`` selects them, or all are such."""
         if self.member != "*":
             return ()
-        others = {info.filename: None for info in members if not self._has_format(info.filename)}  # in their order
+        others = {info.filename: None for info in members if self._missing_format(info.filename)}  # in their order
         return others.keys() if len(others) < len(members) else ()
 
-    def _has_format(self, member: str) -> bool:
-        try:
-            self.inner_format(member)
-        except SourceBroken:
-            return False
-        return True
-
-    def _check_member(self, name: str, member: str) -> None:
+    def _missing_format(self, member: str) -> str:
+        """Return why no format reads a member, as a sentence; empty if one does."""
         try:
             self.inner_format(member)
         except SourceBroken as error:
-            raise SourceBroken(
-                f"{name}: {error} If {member} holds no data, set member to a glob of the files that do, such as '*.csv'."
-            ) from error
+            return str(error)
+        return ""
 
     def _is_wanted(self, member: str) -> bool:
         path = PurePosixPath(member)
@@ -192,21 +190,21 @@ class Packed(Format):
         return self.model_copy(update={"inner_format": lambda inner: self.inner_format(inner).with_parsers(parsers)})
 
 
+@dataclass(slots=True)
 class _BoundedReader:
-    """The unpacked content of a file, up to a limit."""
+    """The unpacked content of a file, up to ``most`` bytes."""
 
-    def __init__(self, file: _Readable, name: str, most: int) -> None:
-        self._file = file
-        self._name = name
-        self._most = most
-        self._left = most
+    file: _Readable
+    name: str
+    most: int
+    count: int = 0
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self._left -= len(data)
-        if self._left < 0:
+        data = self.file.read(size)
+        self.count += len(data)
+        if self.count > self.most:
             raise SourceBroken(
-                f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in parts."
+                f"{self.name} holds more than {self.most} bytes once unpacked. Drop it unpacked, or in parts."
             )
         return data
 

@@ -47,13 +47,15 @@ def read_csv(
     facts = _facts(text, header)
     location = start or header.end
     if known is not None:
-        context = digest_context(header, layout, facts, record_bytes)
         cutter = SectionCutter(
-            text, header.rest, context, section_bytes=section_bytes, block_bytes=block_bytes, record_bytes=record_bytes
+            text=text,
+            rest=header.rest,
+            context=digest_context(header, layout, facts, record_bytes),
+            section_bytes=section_bytes,
+            block_bytes=block_bytes,
+            record_bytes=record_bytes,
         )
-        sections = SectionReader(
-            cutter, text.encoding.name, header, layout, known, block_bytes=block_bytes, record_bytes=record_bytes
-        )
+        sections = SectionReader(cutter, text.encoding.name, header, layout, known, record_bytes=record_bytes)
         chunks = sections.chunks()
     else:
         if start is not None:

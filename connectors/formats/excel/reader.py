@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import BinaryIO, Literal, TypeAlias
@@ -168,29 +169,27 @@ def _chunks(
         yield _chunk([], [], top.names, location, facts)
 
 
+@dataclass(slots=True)
 class _UnnamedCells:
     """Counts the cells with content after the last named column, which are not read."""
 
-    def __init__(self, width: int, left: int) -> None:
-        self._width = width
-        self._left = left
-        self._count = 0
-        self._first = ""
+    width: int
+    left: int
+    found: int = 0
+    first: str = ""
 
     def count(self, number: int, texts: Sequence[str]) -> None:
-        for at in range(self._width, len(texts)):
+        for at in range(self.width, len(texts)):
             if texts[at]:
-                self._count += 1
-                self._first = self._first or f"{column_letters(at + self._left)}{number}"
+                self.found += 1
+                self.first = self.first or f"{column_letters(at + self.left)}{number}"
 
     def facts(self) -> dict[str, str]:
         """Return the notice as a fact; nothing if no cell was found so far."""
-        if not self._count:
+        if not self.found:
             return {}
         cells = (
-            f"{self._first} holds"
-            if self._count == 1
-            else f"{self._count} cells, the first of them {self._first}, hold"
+            f"{self.first} holds" if self.found == 1 else f"{self.found} cells, the first of them {self.first}, hold"
         )
         return {
             NOTICE: f"{cells} a value after the last column that the header names; it is not read. Name the column."

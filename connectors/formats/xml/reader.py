@@ -6,6 +6,7 @@ It rejects entities, which can make a small file endless.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
@@ -143,25 +144,25 @@ def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bo
     return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
 
 
+@dataclass(slots=True)
 class _BoundedXml:
     """A file with a limit for the bytes that are read without finding a record."""
 
-    def __init__(self, file: BinaryIO, name: str, most: int, advice: str) -> None:
-        self._file = file
-        self._name = name
-        self._most = most
-        self._advice = advice
-        self._since = 0
+    file: BinaryIO
+    name: str
+    most: int
+    advice: str
+    count: int = 0
 
     def restart(self) -> None:
         """Restart the count, because a record was found, or nothing of what was read is held."""
-        self._since = 0
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self._since += len(data)
-        if self._since > self._most + len(data):
-            raise SourceBroken(f"{self._name}: {self._most} bytes were read without a record.{self._advice}")
+        data = self.file.read(size)
+        self.count += len(data)
+        if self.count > self.most + len(data):
+            raise SourceBroken(f"{self.name}: {self.most} bytes were read without a record.{self.advice}")
         return data
 
 
