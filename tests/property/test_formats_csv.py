@@ -256,3 +256,4 @@ def test_the_bytes_of_a_byte_order_mark_are_no_part_of_the_first_name(block_byte
     chunks = read_whole(b"\xef\xbb\xbfa,b\n1,2\n", block_bytes)
     assert chunks[0].records.columns == ["a", "b"]
     assert records(chunks) == [(2, ("1", "2"))]
+    assert chunks[-1].end.offset == 11
