@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from ingestd.sdk import Connector
-from ingestd.sdk.connector_plugins import CONNECTORS, load_connector
-from ingestd.sdk.plugins import PluginUnusable
+from ingestd.sdk.plugins import CONNECTORS, PluginUnusable, load_connector
 from ingestd.settings.validation import ConnectorUnusable
 
 GROUP = CONNECTORS.name

@@ -17,7 +17,7 @@ from connectors.database.families import EXPERIMENTAL, create_database, driver_o
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, ReadSession
 from connectors.database.setup import setup_sql
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
+from ingestd.sdk import Batch, Connector, Cursor, CursorMove, Partition, SourceContext, SourceError, Step
 
 if TYPE_CHECKING:
     from connectors.database.notifications import NotificationListener  # needs the driver of PostgreSQL
@@ -60,16 +60,12 @@ class DatabaseConnector(Connector):
         with self._session() as session:
             yield from snapshot(session, self._database.dialect)
 
-    def rewind(self, cursor: Cursor, to: str) -> Cursor:
-        """Return the cursor from which the rows from ``to`` on are read again: a time or number of the cursor column."""
-        return rewind_cursor(cursor, to)
-
-    def begin_backfill(self, cursor: Cursor) -> Cursor:
-        """Return the cursor with which every row is read again, in pages between the changes."""
-        return begin_backfill(cursor, self._database.dialect)
-
-    def cancel_backfill(self, cursor: Cursor) -> Cursor:
-        """Return the cursor without its backfill."""
+    def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor:
+        """Return the moved cursor. ``to``: a time or number of the cursor column, from which rows are read again."""
+        if move == "rewind":
+            return rewind_cursor(cursor, to)
+        if move == "backfill":
+            return begin_backfill(cursor, self._database.dialect)
         return cancel_backfill(cursor)
 
     def pause_backfill(self, paused: bool) -> None:

@@ -31,8 +31,7 @@ from connectors.files.resubmission import (
 from connectors.formats import Format, RecordChunk
 from connectors.formats.compression import Packed, inner_name
 from connectors.formats.csv import Csv
-from connectors.formats.csv.dialect import COMMA, Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_by_name
+from connectors.formats.csv.dialect import COMMA, Dialect, RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.writer import encode_line
 from ingestd.sdk import Acknowledgement, SourceBroken

@@ -3,12 +3,4 @@
 from connectors.formats.registry import PATTERNS, SUFFIXES, resolve_format
 from ingestd.sdk.formats import Format, FormatSetting, RecordChunk, RecordLocation
 
-__all__ = [
-    "PATTERNS",
-    "SUFFIXES",
-    "Format",
-    "FormatSetting",
-    "RecordChunk",
-    "RecordLocation",
-    "resolve_format",
-]
+__all__ = ["PATTERNS", "SUFFIXES", "Format", "FormatSetting", "RecordChunk", "RecordLocation", "resolve_format"]

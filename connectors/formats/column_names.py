@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from pydantic import Field
 
 from ingestd.sdk import SourceBroken
+
+Unnamed = Annotated[
+    Literal["number", "refuse"],
+    Field(description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse)."),
+]
+Repeated = Annotated[
+    Literal["refuse", "number"],
+    Field(
+        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number)."
+    ),
+]
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
@@ -24,8 +25,7 @@ from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
-from ingestd.sdk.formats.record_chunk import RecordChunk
-from ingestd.sdk.formats.record_count import check_count
+from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
@@ -80,10 +80,7 @@ def is_zip(name: str) -> bool:
 
 
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
-    """Open the content of a gz, bz2, xz or zstd file for reading in order.
-
-    Reading raises one of `UNPACKING_ERRORS` if the file is damaged or truncated, and `SourceBroken` beyond `UNPACKED_BYTES`.
-    """
+    """Open the content of a gz, bz2, xz or zstd file. Reading raises `UNPACKING_ERRORS`, or `SourceBroken` if it is too large."""
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 
@@ -149,7 +146,11 @@ class Packed(Format):
             for info in sorted(members, key=lambda info: info.filename):
                 if info.flag_bits & _ENCRYPTED:
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
-                self._check_member(name, info.filename)
+                if missing := self._missing_format(info.filename):
+                    raise SourceBroken(
+                        f"{name}: {missing} If {info.filename} holds no data, set member to a glob of the files that do, such as"
+                        " '*.csv'."
+                    )
                 with archive.open(info) as unpacked:
                     for chunk in self._read(unpacked, name, info.filename):
                         yield _with_member(chunk, info.filename, notice, alone=len(members) == 1)
@@ -158,23 +159,16 @@ class Packed(Format):
         """Return the names of members such as a README that no format reads; none if ``member`` selects them, or all are such."""
         if self.member != "*":
             return ()
-        others = {info.filename: None for info in members if not self._has_format(info.filename)}  # in their order
+        others = {info.filename: None for info in members if self._missing_format(info.filename)}  # in their order
         return others.keys() if len(others) < len(members) else ()
 
-    def _has_format(self, member: str) -> bool:
-        try:
-            self.inner_format(member)
-        except SourceBroken:
-            return False
-        return True
-
-    def _check_member(self, name: str, member: str) -> None:
+    def _missing_format(self, member: str) -> str:
+        """Return why no format reads a member, as a sentence; empty if one does."""
         try:
             self.inner_format(member)
         except SourceBroken as error:
-            raise SourceBroken(
-                f"{name}: {error} If {member} holds no data, set member to a glob of the files that do, such as '*.csv'."
-            ) from error
+            return str(error)
+        return ""
 
     def _is_wanted(self, member: str) -> bool:
         path = PurePosixPath(member)
@@ -183,44 +177,34 @@ class Packed(Format):
         return any(fnmatch.fnmatch(member if "/" in glob else path.name, glob) for glob in expand_glob(self.member))
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
-        bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from check_count(self._format_for(name, inner).read(bounded, inner), inner)
-
-    def _format_for(self, name: str, inner: str) -> Format:
         if is_zip(inner):
             raise SourceBroken(
                 f"{name}: {inner} is a zip file within a zip file, which is not supported. Unpack it first, or set member to"
                 " a glob of the other files."
             )
-        try:
-            return self.inner_format(inner)
-        except SourceBroken as error:
-            if not is_zip(name):
-                raise
-            raise SourceBroken(
-                f"{name}: {error} Or set member to a glob of the files to read, such as '*.csv'."
-            ) from error
+        bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
+        yield from check_count(self.inner_format(inner).read(bounded, inner), inner)
 
     def with_parsers(self, parsers: Parsers) -> Packed:
         """Return the same format; the content is parsed by one of ``parsers``."""
         return self.model_copy(update={"inner_format": lambda inner: self.inner_format(inner).with_parsers(parsers)})
 
 
+@dataclass(slots=True)
 class _BoundedReader:
-    """The unpacked content of a file, up to a limit."""
+    """The unpacked content of a file, up to ``most`` bytes."""
 
-    def __init__(self, file: _Readable, name: str, most: int) -> None:
-        self._file = file
-        self._name = name
-        self._most = most
-        self._left = most
+    file: _Readable
+    name: str
+    most: int
+    count: int = 0
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self._left -= len(data)
-        if self._left < 0:
+        data = self.file.read(size)
+        self.count += len(data)
+        if self.count > self.most:
             raise SourceBroken(
-                f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in parts."
+                f"{self.name} holds more than {self.most} bytes once unpacked. Drop it unpacked, or in parts."
             )
         return data
 

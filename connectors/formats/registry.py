@@ -1,8 +1,8 @@
 """The format of a file: as configured, else by the suffix of its name.
 
-A new format has a package beside this module, an entry point in ``pyproject.toml``, and a line here if a suffix selects it. The
-suffixes are listed here and not asked of the classes, so that no format is imported before it is used. Installing another
-package must not change which files a folder reads, so the formats of other packages are selected by configuration only.
+A new format has a package or a module beside this one, an entry point in ``pyproject.toml``, and a line here if a suffix
+selects it. The suffixes are listed here and not asked of the classes, so that no format is imported before it is used.
+Installing another package must not change which files a folder reads, so its formats are selected by configuration only.
 """
 
 from __future__ import annotations

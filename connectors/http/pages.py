@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import httpx
 import msgspec
 
-from connectors.formats.json.items import Items
+from connectors.formats.json.reader import Items
 from connectors.formats.text import open_text
 from connectors.http.exchange import PageResponse
 from connectors.http.options import HttpOptions, PagingOptions

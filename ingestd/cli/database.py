@@ -13,7 +13,6 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
-from ingestd.sdk import SuggestsSetup
 
 
 @click.group()
@@ -44,11 +43,12 @@ def sql(configuration: Configuration, pipeline: str) -> None:
     (chosen,) = (one for one in configuration.settings.pipelines if one.name == pipeline)
     connector = open_connector(configuration, chosen)
     try:
-        if not isinstance(connector, SuggestsSetup):
+        statements = connector.setup_sql()
+        if not statements:
             raise click.UsageError(
                 f"The source of pipeline '{pipeline}' is no database (connector: {chosen.source.connector})."
             )
-        echo(connector.setup_sql())
+        echo(statements)
     except SourceBroken as error:
         echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.SOURCE_FAILED)

@@ -13,7 +13,7 @@ from ingestd.mirror.port import HeldRun
 from ingestd.mirror.reports import StoredCursor
 from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.runs.cursor_store import CursorStore
-from ingestd.sdk import Backfills, Connector, Rewinds
+from ingestd.sdk import Connector, CursorMove
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import CursorMoved
 
@@ -84,7 +84,6 @@ class CursorMover:
             return request.cursor
         if request.action in {"backfill", "cancel"}:
             return self._backfilled(request, stored)
-        connector = self._connectors[request.pipeline]
         reset = (
             f"Use 'ingestd cursor reset {request.pipeline}': everything is read again, and equal values are not sent."
         )
@@ -92,18 +91,25 @@ class CursorMover:
             raise RequestRefused(
                 f"'{stored.partition}' has no cursor: its next reading starts at the beginning anyway."
             )
-        if not isinstance(connector, Rewinds):
+        try:
+            moved = self._connectors[request.pipeline].move_cursor(stored.cursor, "rewind", request.to)
+        except SourceError as error:
+            raise RequestRefused(f"{error} {reset}") from error
+        if moved is None:
             raise RequestRefused(
                 f"The cursor of '{stored.partition}' holds no earlier position to which it could return. {reset}"
             )
-        try:
-            return connector.rewind(stored.cursor, request.to)
-        except SourceError as error:
-            raise RequestRefused(f"{error} {reset}") from error
+        return moved
 
     def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:
-        connector = self._connectors[request.pipeline]
-        if not isinstance(connector, Backfills):
+        if stored.cursor is None:
+            raise RequestRefused(f"'{stored.partition}' has no cursor: its next reading reads everything anyway.")
+        move: CursorMove = "backfill" if request.action == "backfill" else "cancel"
+        try:
+            moved = self._connectors[request.pipeline].move_cursor(stored.cursor, move, "")
+        except SourceError as error:
+            raise RequestRefused(str(error)) from error
+        if moved is None:
             raise RequestRefused(
                 f"Pipeline '{request.pipeline}' reads no table of changes, so it has no backfill. "
                 f"'ingestd cursor reset {request.pipeline} --all' has everything read again."
@@ -114,10 +120,4 @@ class CursorMover:
                     f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "
                     f"'ingestd discard {held.run}' first."
                 )
-        if stored.cursor is None:
-            raise RequestRefused(f"'{stored.partition}' has no cursor: its next reading reads everything anyway.")
-        begins = request.action == "backfill"
-        try:
-            return connector.begin_backfill(stored.cursor) if begins else connector.cancel_backfill(stored.cursor)
-        except SourceError as error:
-            raise RequestRefused(str(error)) from error
+        return moved

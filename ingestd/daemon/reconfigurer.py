@@ -23,7 +23,7 @@ from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.supervision import one_line
 from ingestd.schedule import Schedule
-from ingestd.sdk import Connector, Resumes
+from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import PipelineRenamed
@@ -127,8 +127,7 @@ class Reconfigurer:
         """See `ingestd.daemon.reload.Reconfigurable.retry`."""
         self._dispatcher.retry_now()
         for connector in self._connectors.values():
-            if isinstance(connector, Resumes):
-                connector.resume()
+            connector.resume()
         return self._supervisor.retry_now()
 
     def _open(self, found: Configuration, names: Collection[str]) -> list[Reader]:

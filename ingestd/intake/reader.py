@@ -35,7 +35,7 @@ from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
-from ingestd.sdk import Backfills, ConnectionHealth, Connector, Holds, Notices, ReadsSections
+from ingestd.sdk import ConnectionHealth, Connector, Holds, ReadsSections
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.intake import (
     ContentKnown,
@@ -167,7 +167,6 @@ class Reader:
         self.pipeline = pipeline
         self.connector = connector
         # Once, because the check of a protocol takes longer than other steps of a small file.
-        self._backfills = connector if isinstance(connector, Backfills) else None
         self._sections = connector if isinstance(connector, ReadsSections) else None
         self.sink = sink
         self._mapping = mapping
@@ -409,10 +408,7 @@ class Reader:
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
             known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
-        if isinstance(self.connector, Notices):
-            known += [
-                OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()
-            ]
+        known += [OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
         return known
 
     def health(self) -> SourceHealth | None:
@@ -465,8 +461,7 @@ class Reader:
         state = self._mirror.open_partition(self.pipeline, partition, self.sink, self._digest)
         if not partition.replayable:
             map_retried(self._mirror, state.id, self._mapping)
-        if self._backfills is not None:
-            self._backfills.pause_backfill(state.withheld is not None)
+        self.connector.pause_backfill(state.withheld is not None)
         try:
             with ExitStack() as files:
                 sorter = files.enter_context(EntrySorter(self._folder))

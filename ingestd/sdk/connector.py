@@ -1,13 +1,14 @@
-"""The connector contract: two methods that every connector implements, and optional methods and capabilities."""
+"""The connector contract: two methods that every connector implements, and optional methods and capabilities.
+
+An optional method has a result that means nothing, such as no notices. A capability changes what the runtime does.
+"""
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -16,73 +17,10 @@ from pydantic import BaseModel
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
-from ingestd.sdk.kept_file import KeptFile, private_folder
+from ingestd.sdk.source_context import SourceContext
 
 CONTRACT = 1
 """The version of the connector contract that this runtime has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceContext:
-    """What the runtime gives a connector besides its options.
-
-    ``pipeline`` is the pipeline's name. ``base`` is the folder of the configuration file; relative paths are resolved against
-    it. ``now`` returns seconds since the epoch, for times that are shown, stored, or compared with those of files; durations are
-    measured with `elapsed`, because the clock may be set. ``log`` writes a sentence about the source as a whole to the log; it is
-    for facts that an operator needs and no error reports. ``stopping`` is set when the source ends: every wait of a connector
-    ends within 2 seconds after it. ``until``: in a one-shot `ingestd sync`, when a subscription that waits for messages must end
-    its reading, by `elapsed`; `math.inf` if only the options limit it. None: the daemon runs.
-    """
-
-    pipeline: str
-    base: Path
-    now: Callable[[], float]
-    log: Callable[[str], None] = field(default=lambda _: None)
-    cache_folder: Path | None = None
-    """The folder of `cache`; None: nothing is cached."""
-    kept_folder: Path | None = None
-    """The folder of `keep`; None: there is none."""
-    unsaved: MutableMapping[str, bytes] | None = None
-    """What `keep` holds in memory, because this process must not write the folder; None: it may."""
-    steady: Callable[[], float] | None = None
-    """What `elapsed` returns; None: ``now``."""
-    wake: Callable[[str], None] = field(default=lambda _: None)
-    """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
-    other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
-    """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
-    stopping: threading.Event = field(default_factory=threading.Event)
-    until: float | None = None
-
-    def elapsed(self) -> float:
-        """Return seconds that only pass, also while the machine sleeps; only their differences have a meaning."""
-        return (self.steady or self.now)()
-
-    def keep(self, name: str) -> KeptFile:
-        """Return a small private file for what must not be lost, such as a client id: it survives restarts and is in backups.
-
-        A pipeline that is renamed keeps it. In a process that only looks, such as `ingestd check`, it is read, and what is
-        written stays in memory.
-        """
-        return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
-
-    def cache(self, name: str) -> Path | None:
-        """Return the path of a file beside the state file that only saves work; None if the runtime keeps nothing.
-
-        The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
-        another name of the pipeline: store in it to which cursor it belongs. Open it only in `Connector.read`.
-
-        Raises:
-            OSError: the folder or the file can't be created.
-        """
-        if self.cache_folder is None:
-            return None
-        with private_folder(self.cache_folder, create=True) as folder:
-            os.close(
-                os.open(
-                    name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder
-                )
-            )
-        return self.cache_folder / name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +49,23 @@ class Step:
     sentence: str
 
 
+WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable"]
+"""Why a file is not read: it may still change, a rule of ``ready`` waits, it has no content, or it can't be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFile:
+    """A file that is not read as it is now; ``sentence`` states why."""
+
+    name: str
+    reason: WaitingReason
+    sentence: str
+
+
+CursorMove: TypeAlias = Literal["rewind", "backfill", "cancel"]
+"""What `Connector.move_cursor` does: go back, begin a backfill, or cancel it."""
+
+
 class Connector(ABC):
     """Reads one kind of system. A subclass declares ``Options`` and implements `partitions` and `read`.
 
@@ -121,7 +76,7 @@ class Connector(ABC):
 
     Options: ClassVar[type[BaseModel]]
     contract: ClassVar[int] = CONTRACT
-    """The version of this contract that the connector was written for; another one is refused when it is loaded."""
+    """The version of this contract that the connector was written for; other versions are refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
     memory_grows: ClassVar[str] = ""
@@ -206,19 +161,57 @@ class Connector(ABC):
         """Return the seconds until something that was seen, such as a growing file, may be ready; None: nothing."""
         return None
 
-    def health(self) -> ConnectionHealth | None:
-        """Return the state of the connection; None: the source has none that stays open.
+    def count_waiting(self) -> Mapping[WaitingReason, int]:
+        """Return the number of files that wait by reason, by the last scan; a reason without files may be absent.
 
-        Called from any thread, at any time; must not block.
+        This method and `list_waiting` are called from any thread and must not block.
+        """
+        return {}
+
+    def list_waiting(self, limit: int) -> Sequence[WaitingFile]:  # noqa: ARG002 - most sources have no files
+        """Return at most ``limit`` files that wait."""
+        return ()
+
+    def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor | None:  # noqa: ARG002 - most have no such moves
+        """Return the cursor after a move that an operator requests; None: the source has no such move. No pass runs meanwhile.
+
+        ``rewind``, of `ingestd cursor rewind`: a reading yields what follows ``to``, text of the command line. ``backfill``, of
+        `ingestd backfill`: everything is read again while changes continue to arrive. Its position is a part of the cursor, and
+        `waiting` returns the seconds until more is to be read. ``cancel``: the cursor is without its backfill.
+
+        Raises:
+            SourceBroken: the cursor can't be moved there; the sentence has the reason.
         """
         return None
+
+    def pause_backfill(self, paused: bool) -> None:  # noqa: B027 - most sources have no backfill
+        """Have backfills wait because a run is held, or continue. Called before each reading of a partition."""
+
+    def setup_sql(self) -> str:
+        """Return statements with comments that an administrator may execute; `ingestd database sql` prints them. Empty: none.
+
+        Calls no server, and shows no password.
+
+        Raises:
+            SourceBroken: there are no statements for the configured names.
+        """
+        return ""
+
+    def health(self) -> ConnectionHealth | None:
+        """Return the state of the connection; None: none stays open. Called from any thread, at any time; must not block."""
+        return None
+
+    def notices(self) -> Iterable[str]:
+        """Return what an operator should know although nothing failed, as sentences. Called from any thread; must not block."""
+        return ()
+
+    def resume(self) -> None:  # noqa: B027 - most sources do not stop
+        """Try again at the next pass, after a refusal such as of a password. Called from any thread; must not block."""
 
     def interrupt(self) -> None:  # noqa: B027 - most readings end soon
         """End a running reading soon, by `SourceUnavailable` if it waits. Called from another thread at shutdown.
 
-        `SourceContext.stopping` is set before.
-
-        Only acknowledgements and `close` are called after it.
+        `SourceContext.stopping` is set before. Only acknowledgements and `close` are called after it.
         """
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
@@ -262,18 +255,6 @@ class Listens(Protocol):
 
 
 @runtime_checkable
-class SuggestsSetup(Protocol):
-    """Capability: knows what an administrator may install for the source; `ingestd database sql` prints it."""
-
-    def setup_sql(self) -> str:
-        """Return statements with comments. Calls no server, and shows no password.
-
-        Raises:
-            SourceBroken: there are no statements for the configured names.
-        """
-
-
-@runtime_checkable
 class Verifies(Protocol):
     """Capability: checks its access before anything runs; `ingestd check` prints the steps."""
 
@@ -293,44 +274,9 @@ class Explains(Protocol):
         """
 
 
-WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable"]
-"""Why a file is not read: it may still change, a rule of ``ready`` waits, it has no content, or it can't be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingFile:
-    """A file that is not read as it is now; ``sentence`` states why."""
-
-    name: str
-    reason: WaitingReason
-    sentence: str
-
-
-@runtime_checkable
-class ListsWaiting(Protocol):
-    """Capability: has files that wait. Both methods use the last scan: any thread may call them, and they must not block."""
-
-    def count_waiting(self) -> Mapping[WaitingReason, int]:
-        """Return the number of waiting files by reason; a reason without files may be absent."""
-
-    def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
-        """Return at most ``limit`` waiting files."""
-
-
-@runtime_checkable
-class Notices(Protocol):
-    """Capability: reports facts about the source as a whole that its operator needs, although nothing has failed."""
-
-    def notices(self) -> Iterable[str]:
-        """Return sentences about the source for `ingestd status`. Called from any thread; must not block."""
-
-
 @runtime_checkable
 class Holds(Protocol):
-    """Capability: has partitions that come and go, such as files. Stored data of missing partitions is pruned later.
-
-    Without this capability all partitions are taken as permanent.
-    """
+    """Capability: has partitions that come and go, such as files; data of missing ones is pruned. Else all are permanent."""
 
     def holds(self, name: str) -> bool:
         """Return whether the source still has the partition ``name``, read or not.
@@ -349,51 +295,6 @@ class Locates(Protocol):
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
-
-
-@runtime_checkable
-class Rewinds(Protocol):
-    """Capability: can move a cursor back; `ingestd cursor rewind` uses it. No pass runs meanwhile."""
-
-    def rewind(self, cursor: Cursor, to: str) -> Cursor:
-        """Return the cursor from which a reading yields what follows ``to``, text of the command line.
-
-        Raises:
-            SourceBroken: the cursor can't be moved there; the sentence has the reason.
-        """
-
-
-@runtime_checkable
-class Backfills(Protocol):
-    """Capability: can read everything again while changes continue to arrive; `ingestd backfill` uses it.
-
-    The position is a part of the cursor. While more is to be read, `Connector.waiting` returns the seconds until then.
-    """
-
-    def begin_backfill(self, cursor: Cursor) -> Cursor:
-        """Return the cursor with which a backfill begins. No pass runs meanwhile.
-
-        Raises:
-            SourceBroken: a backfill is not possible; the sentence has the reason.
-        """
-
-    def cancel_backfill(self, cursor: Cursor) -> Cursor:
-        """Return the cursor without its backfill. No pass runs meanwhile.
-
-        Raises:
-            SourceBroken: no backfill runs.
-        """
-
-    def pause_backfill(self, paused: bool) -> None:
-        """Have backfills wait because a run is held, or continue. Called before each reading of a partition."""
-
-
-@runtime_checkable
-class Resumes(Protocol):
-    """Capability: stops after a refusal, such as of a password, until an operator or `ingestd reload` requests an attempt."""
-
-    def resume(self) -> None:
-        """Try again at the next pass. Called from any thread; must not block."""
 
 
 @runtime_checkable

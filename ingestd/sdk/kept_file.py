@@ -14,9 +14,6 @@ MAX_BYTES = 1024 * 1024
 """The largest content of a kept file."""
 
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
 class KeptFile:
     """One file of a connector. Backups contain it, and `ingestd restore` writes it again.
 

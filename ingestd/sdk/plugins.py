@@ -12,6 +12,7 @@ import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import nearest, shortened
+from ingestd.sdk.connector import CONTRACT, Connector
 
 _REASON_CHARACTERS = 300
 
@@ -84,12 +85,22 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+CONNECTORS = PluginGroup(name="ingestd.connectors", noun="connector", base=Connector, contract=CONTRACT)
+
+
+def load_connector(name: str) -> type[Connector]:
+    """Return the connector called ``name``.
+
+    Raises:
+        PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+    """
+    found: type[Connector] = CONNECTORS.load(name)
+    return found
+
+
 @lru_cache(maxsize=1)
 def _found_on(_path: tuple[str, ...]) -> Any:  # of another class in Python 3.11 than later
-    """Return all entry points on an import path at the first call. The search reads a file of each installed distribution.
-
-    All groups share it, so a further group costs no time at the start.
-    """
+    """Return all entry points on an import path. All groups share the search, which reads a file of each distribution."""
     return entry_points()
 
 

@@ -12,11 +12,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-
-_Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 _END_SECONDS = 1.5
 """How long the end of a loop waits for its tasks; the runtime expects a source to stop within 2 seconds."""
@@ -64,10 +62,11 @@ class Inbox(Generic[T]):
         self._dropped = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._waiters: set[_Waiter] = set()
 
     def put(self, item: T, size: int, *, timeout_seconds: float | None = None) -> bool:
         """Add a message of ``size`` bytes; wait while there is no room. Return False after ``timeout_seconds`` without room.
+
+        In a coroutine: ``await asyncio.to_thread(inbox.put, message, size)``, in one task, because callers have no order.
 
         Raises:
             InboxClosed: the source ends; nothing was added.
@@ -79,23 +78,6 @@ class Inbox(Generic[T]):
         if was_empty:
             self.wake()
         return True
-
-    async def put_async(self, item: T, size: int) -> None:
-        """Add a message like `put`, without a blocked event loop. Callers are not served in an order: use one task.
-
-        Raises:
-            InboxClosed: the source ends; nothing was added.
-        """
-        room = asyncio.Event()
-        waiter = (asyncio.get_running_loop(), room)
-        try:
-            while (was_empty := self._add_or_wait(item, size, waiter)) is None:
-                await room.wait()
-        finally:
-            with self._changed:
-                self._waiters.discard(waiter)
-        if was_empty:
-            self.wake()
 
     def offer(self, item: T, size: int) -> bool:
         """Add a message if there is room, else count it as `dropped` and return False. For sources that can't wait."""
@@ -109,23 +91,20 @@ class Inbox(Generic[T]):
         return True
 
     def take(self, max_items: int, *, wait_seconds: float = 0.0) -> list[T]:
-        """Return up to ``max_items`` messages in the order of their arrival; wait for the first one.
-
-        The result is empty after ``wait_seconds``, or if the inbox was closed and all messages are taken.
-        """
+        """Return up to ``max_items`` messages in order, after waiting for the first; none after ``wait_seconds`` or the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
             taken = [self._items.popleft() for _ in range(min(max_items, len(self._items)))]
             self._bytes -= sum(size for _, size in taken)
             if taken:
-                self._notify()
+                self._changed.notify_all()
         return [item for item, _ in taken]
 
     def close(self) -> None:
         """Take nothing more. Waiting callers of `put` get `InboxClosed`."""
         with self._changed:
             self._closed = True
-            self._notify()
+            self._changed.notify_all()
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -144,23 +123,8 @@ class Inbox(Generic[T]):
         with self._changed:
             return self._dropped
 
-    @property
-    def bytes(self) -> int:
-        """The size of all messages."""
-        with self._changed:
-            return self._bytes
-
     def _has_room(self, size: int) -> bool:
         return not self._items or (len(self._items) < self._max_items and self._bytes + size <= self._max_bytes)
-
-    def _add_or_wait(self, item: T, size: int, waiter: _Waiter) -> bool | None:
-        """Do what `_add` does; None if there is no room: ``waiter`` is then notified."""
-        with self._changed:
-            if self._closed or self._has_room(size):
-                return self._add(item, size)
-            waiter[1].clear()
-            self._waiters.add(waiter)
-            return None
 
     def _add(self, item: T, size: int) -> bool:
         """Add a message and return whether the inbox was empty."""
@@ -171,18 +135,9 @@ class Inbox(Generic[T]):
         self._changed.notify_all()
         return len(self._items) == 1
 
-    def _notify(self) -> None:
-        self._changed.notify_all()
-        for loop, room in self._waiters:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(room.set)
-
 
 class LoopThread:
-    """An event loop in a thread of its own, for a library that has only coroutines. Ended by `close`.
-
-    The thread does not keep the process alive.
-    """
+    """An event loop in a thread, for a library with coroutines only. Ended by `close`; does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,8 @@
-"""The suites find deliberately broken connectors: each fault fails the test of its promise, by its sentence."""
+"""The suites find deliberately broken connectors: each fault fails the test of its promise, by its sentence.
+
+`test_connectors_suite` does so for the suite that all connectors have. That connectors without a fault pass is tested with those
+of the project.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from pydantic import BaseModel
 
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceUnavailable, pack
 from ingestd.sdk.testing import (
-    ConnectorConformance,
     ConsumeConformance,
     ConsumeRig,
     FaultConformance,
@@ -24,7 +27,6 @@ from ingestd.sdk.testing import (
     KillRig,
     MemoryConformance,
     MemoryRig,
-    Rig,
     source_checks,
 )
 from tests.support.plugins import Installer
@@ -37,59 +39,11 @@ class FaultyOptions(BaseModel):
     path: str = ""
 
 
-class FaultyReader(Connector):
-    """Reads a list of three rows as one snapshot; the cursor has the number of rows."""
-
-    Options: ClassVar[type[BaseModel]] = FaultyOptions
-
-    def partitions(self) -> Iterable[Partition]:
-        return [Partition(name="list")]
-
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
-        rows: Any = (cursor or {}).get("rows")
-        if self.options.fault == "future cursor" and rows is not None and rows > 3:
-            raise AssertionError("this line is not reached: a dict can't be compared")
-        if self.options.fault == "slow end":
-            threading.Event().wait(2.5)  # a library that can't be interrupted
-        if self.options.fault == "secret":
-            raise SourceUnavailable("The login of reader:hunter2 was refused.")
-        yield pack([{"n": str(n)} for n in range(3)], cursor={"rows": 3}, last=True)
-
-
-class FaultyReaderRig(Rig):
-    secrets = ("hunter2",)
-
-    def __init__(self, fault: str) -> None:
-        self._fault = fault
-
-    def connector(self) -> FaultyReader:
-        return FaultyReader(FaultyOptions(fault=self._fault), SourceContext(pipeline="t", base=Path(), now=time.time))
-
-    def add(self) -> None:
-        raise NotImplementedError
-
-    change = remove = add
-
-
 @pytest.fixture(autouse=True)
 def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempt once to end a reading in time. The connectors with this fault never do."""
+    """Attempt once, and briefly, to end a reading in time. The connectors with this fault never do."""
     monkeypatch.setattr(source_checks, "STOP_ATTEMPTS", 1)
-
-
-@pytest.mark.parametrize(
-    ("fault", "promise", "sentence"),
-    [
-        ("slow end", "test_a_reading_ends_soon", "it must within 2 seconds"),
-        ("future cursor", "test_a_cursor_of_another_source_is_no_unforeseen_failure", "of a later version.*TypeError"),
-        ("secret", "test_no_sentence_contains_a_secret", "contains a secret: 'The login of reader:… was refused.'"),
-    ],
-)
-def test_a_fault_of_a_reader_fails_its_test(fault: str, promise: str, sentence: str) -> None:
-    test: Callable[[Rig], None] = getattr(ConnectorConformance(), promise)
-    test(FaultyReaderRig(""))
-    with pytest.raises(AssertionError, match=sentence):
-        test(FaultyReaderRig(fault))
+    monkeypatch.setattr(source_checks, "STOP_SECONDS", 0.2)
 
 
 class Spool(Connector):
@@ -151,11 +105,7 @@ class SpoolRig(ConsumeRig):
         ("never released", "test_a_message_that_was_not_committed_is_read_again_by_the_next_process", "sent, but"),
         ("positions", "test_messages_are_read_in_order_with_positions_that_only_grow", "do not only grow"),
         ("no end", "test_the_last_batch_of_a_reading_is_marked_as_last", "last batch of spool is not marked as last"),
-        (
-            "two ends",
-            "test_the_last_batch_of_a_reading_is_marked_as_last",
-            "A batch of spool before the last one is marked",
-        ),
+        ("two ends", "test_the_last_batch_of_a_reading_is_marked_as_last", "A batch of spool before the last one is"),
         ("replayable", "test_its_partitions_are_incremental_and_never_read_again", "is replayable"),
         ("future cursor", "test_a_cursor_of_another_source_is_no_unforeseen_failure", "of a later version.*TypeError"),
     ],
@@ -181,9 +131,7 @@ class LineServer:
             while True:
                 client, _ = self._listener.accept()
                 with client:
-                    client.sendall(
-                        b"".join(f"{number}\n".encode() + b"." * 100 + b"\n" for number in range(3)) + b"end\n"
-                    )
+                    client.sendall((b"0\n" + b"." * 300 + b"\n") * 3 + b"end\n")
 
     def close(self) -> None:
         with suppress(OSError):
@@ -207,7 +155,7 @@ class LineReader(Connector):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         fault = self.options.fault
         try:
-            connection = socket.create_connection(("127.0.0.1", self.options.port), timeout=3 if fault == "deaf" else 1)
+            connection = socket.create_connection(("127.0.0.1", self.options.port), timeout=0.6)
             with connection:
                 self._connection = connection
                 content = b""
@@ -256,12 +204,11 @@ FAULTS_TEST = "test_after_any_fault_a_reading_ends_with_a_sentence_and_a_later_o
     [
         ("incomplete", FAULTS_TEST, "With cut after 0% of the bytes, a reading ends without an error and has only"),
         ("no sentence", FAULTS_TEST, "With stall after 0% of the bytes, the error is not a sentence: 'E42'"),
-        ("deaf", "test_a_reading_that_waits_for_a_silent_server_ends_soon", "it must within 2 seconds"),
+        ("deaf", "test_a_reading_that_waits_for_a_silent_server_ends_soon", r"it must within 0\.2 seconds"),
     ],
 )
 def test_a_fault_of_a_client_fails_its_test(line_server: LineServer, fault: str, promise: str, sentence: str) -> None:
     test: Callable[[FaultRig], None] = getattr(FaultConformance(), promise)
-    test(LineRig(line_server, ""))
     with pytest.raises(AssertionError, match=sentence):
         test(LineRig(line_server, fault))
 
@@ -330,19 +277,17 @@ class LinesRig(MemoryRig):
 @pytest.mark.usefixtures("installed")
 def test_memory_that_grows_with_the_source_is_found_unless_the_connector_declares_it(tmp_path: Path) -> None:
     suite = MemoryConformance()
-    suite.test_memory_does_not_grow_with_the_source(LinesRig(tmp_path, "lines", 100), tmp_path)
     with pytest.raises(AssertionError, match=r"A reading of 34 MiB more needs \d\d+ MiB more memory"):
         suite.test_memory_does_not_grow_with_the_source(LinesRig(tmp_path, "lines", 10**6), tmp_path)
     suite.test_memory_does_not_grow_with_the_source(LinesRig(tmp_path, "declared", 10**6), tmp_path)
 
 
 class FileKillRig(KillRig):
-    def __init__(self, folder: Path, connector: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._connector = connector
 
     def source(self) -> dict[str, Any]:
-        return {"connector": self._connector, "path": str(self._folder)}
+        return {"connector": "eager", "path": str(self._folder)}
 
     def entries(self) -> dict[str, Any]:
         return {"key": "{name}", "value": "{value}"}
@@ -356,10 +301,6 @@ class FileKillRig(KillRig):
 
 @pytest.mark.usefixtures("installed")
 def test_a_source_that_is_released_before_the_commit_loses_what_a_killed_process_read(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good", tmp_path / "bad"
-    good.mkdir()
-    bad.mkdir()
     test = KillConformance().test_a_kill_between_a_batch_and_its_commit_loses_nothing
-    test(FileKillRig(good, "lines"), good)
     with pytest.raises(AssertionError, match=r"After a kill before the commit the sink has \{\}, not"):
-        test(FileKillRig(bad, "eager"), bad)
+        test(FileKillRig(tmp_path), tmp_path)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import NOTICE, Partition
@@ -18,7 +18,7 @@ from ingestd.daemon.web.pages import PageContents
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk.connector import WaitingFile, WaitingReason
+from ingestd.sdk.connector import Connector, WaitingFile, WaitingReason
 from tests.contract.mirror_intake import entries, hashes
 from tests.support.work_counter import RATIO
 
@@ -80,7 +80,7 @@ def _steps(folder: Path, count: int) -> int:
         pid=1,
         notices=lambda: notices,
         passes=SourcePasses(),
-        waiting=lambda: {name: Waiting() for name in names},
+        waiting=lambda: {name: cast("Connector", Waiting()) for name in names},
         throughput=lambda _: (0,),
     )
     pages.overview()

@@ -44,7 +44,7 @@ ONLY_FOR_CHANGES = (
     "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.commands.sync_plan", "ingestd.cli.live_display",
     "connectors.formats.csv.reader", "connectors.formats.ndjson.reader",
     "connectors.formats.json.reader", "connectors.formats.columnar", "connectors.formats.excel", "connectors.formats.xml",
-    "connectors.formats.fixed_width.reader", "connectors.formats.junit.reader", "numpy", "h5py", "nptdms", "asammdf", "scipy",
+    "connectors.formats.fixed_width", "connectors.formats.junit", "numpy", "h5py", "nptdms", "asammdf", "scipy",
 )  # fmt: skip
 
 ONLY_FOR_REQUESTS = ("httpx.", "httpcore", "rich", "ingestd.client.programs")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from connectors.file import FileConnector, FileOptions
 from connectors.files.file_batches import OpenFile
-from connectors.formats.csv.options import Csv
+from connectors.formats.csv import Csv
 from connectors.formats.csv.reader import read_csv
 from ingestd.core.address import SinkAddress
 from ingestd.core.contract import Contract

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.layout import DEFAULT_LAYOUT, Layout
+from connectors.formats.csv.dialect import DEFAULT_LAYOUT, Dialect, Layout
 from connectors.formats.csv.reader import read_csv
 from ingestd.sdk import Position
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from tests.support.format_records import positions, rows
 
 LINES = st.sampled_from(
     [
@@ -29,7 +29,7 @@ LINES = st.sampled_from(
 PLAIN = st.integers(0, 30).map(lambda number: b"part-%d,%d\n" % (number, number))
 """Lines as nearly all files have them; the others are what may go wrong."""
 BODIES = st.lists(st.one_of(PLAIN, PLAIN, PLAIN, LINES), max_size=30)
-Row = tuple[int, tuple[str | None, ...]]
+Row = tuple[Position, tuple[str | None, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +115,8 @@ SIZES = st.builds(
 
 
 def rows_of(chunks: Iterable[RecordChunk]) -> list[Row]:
-    return [
-        (position, row) for chunk in chunks for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
-    ]
+    chunks = list(chunks)
+    return list(zip(positions(chunks), rows(chunks), strict=True))
 
 
 def content_of(chunks: Iterable[RecordChunk]) -> tuple[list[Row], list[tuple[Position, str, dict[str, str | None]]]]:
@@ -138,18 +137,18 @@ def by_section(chunks: Iterable[RecordChunk]) -> dict[bytes, list[tuple[str | No
     """Return the records of each section with a digest, of a reading without known ones."""
     found: dict[bytes, list[tuple[str | None, ...]]] = {}
     for chunk in chunks:
-        rows = iter(chunk.records.rows())
+        left = iter(chunk.records.rows())
         for section in chunk.sections:
             assert not section.known
-            records = [next(rows) for _ in range(section.records)]
+            records = [next(left) for _ in range(section.records)]
             if section.digest:
                 assert found.setdefault(section.digest, records) == records, "equal digests have equal records"
-        assert next(rows, None) is None
+        assert next(left, None) is None
     return found
 
 
-def without_positions(rows: Iterable[Row]) -> list[tuple[str | None, ...]]:
-    return [row for _, row in rows]
+def without_positions(found: Iterable[Row]) -> list[tuple[str | None, ...]]:
+    return [row for _, row in found]
 
 
 @settings(max_examples=400)
@@ -170,7 +169,7 @@ def test_a_reading_without_known_sections_has_the_records_of_a_complete_one(
     known = {digest: len(records) for digest, records in stored.items()}
     whole = sizes.read(new, None)
     second = sizes.read(new, known)
-    rows, rejects = content_of(second)
+    read_rows, rejects = content_of(second)
     expected_rows, expected_rejects = content_of(whole)
     assert rejects == expected_rejects
     assert second[-1].end == whole[-1].end
@@ -183,7 +182,7 @@ def test_a_reading_without_known_sections_has_the_records_of_a_complete_one(
             completed += stored[section.digest] if section.known else [next(read) for _ in range(section.records)]
         assert next(read, None) is None
     assert completed == without_positions(expected_rows), "records and their order"
-    assert set(rows) <= set(expected_rows), "the positions of what was read"
+    assert set(read_rows) <= set(expected_rows), "the positions of what was read"
     if not edits:
         assert sum(section.records for chunk in second for section in chunk.sections if section.known) == sum(
             len(records) for chunk in first for section in chunk.sections if section.digest
@@ -195,7 +194,7 @@ def test_a_reading_without_known_sections_has_the_records_of_a_complete_one(
 def test_one_edit_changes_few_sections(edit: str) -> None:
     sizes = Sizes(section_bytes=1000, block_bytes=2**16, record_bytes=2**16)
     head, lines = b"name,value\n", [b"part-%d,%d\n" % (number, number) for number in range(20_000)]
-    known = {digest: len(rows) for digest, rows in by_section(sizes.read(head + b"".join(lines), {})).items()}
+    known = {digest: len(found) for digest, found in by_section(sizes.read(head + b"".join(lines), {})).items()}
     for number in range(0, 20_000, 1_999):
         changed = edited(lines, [Edit(kind=edit, at=number, line=b"new,1\n", to=0)])
         found = sizes.read(head + b"".join(changed), known)
@@ -234,7 +233,7 @@ def test_sections_of_utf_16_are_compared_too() -> None:
     sizes = Sizes(section_bytes=50, block_bytes=256, record_bytes=2**16, encoding="detect")
     text = "name,value\n" + "".join(f"pärt-{number},{number}\n" for number in range(200))
     stored = by_section(sizes.read(text.encode("utf-16"), {}))
-    known = {digest: len(rows) for digest, rows in stored.items()}
+    known = {digest: len(found) for digest, found in stored.items()}
     found = sizes.read(text.replace("pärt-77,77", "pärt-77,78").encode("utf-16"), known)
     assert (78, ("pärt-77", "78")) not in rows_of(found)
     assert (79, ("pärt-77", "78")) in rows_of(found)

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from connectors.formats import resolve_format
 from connectors.formats.documents import Ini, Toml, Yaml
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
@@ -22,9 +21,9 @@ from connectors.formats.junit import JUnit
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
+from tests.support.format_records import read_named
 
-MUTATIONS = int(os.environ.get("INGESTD_MUTATIONS", "150"))
+MUTATIONS = int(os.environ.get("INGESTD_MUTATIONS", "75"))
 
 CSV = 'part,mass,note\nA,0.10,"a ""b"""\n\nB,1e-7,"two\nlines"\nC;,,\xe9\n'.encode()
 NDJSON = b'{"n": 1, "t": "a:b", "o": {"p": [1, {"q": null}]}}\n{"n": -0, "b": true}\n\n{"n": 2.50}\n'
@@ -47,6 +46,11 @@ REQIF = (
     b"<SPEC-OBJECT IDENTIFIER='r'><TYPE><SPEC-OBJECT-TYPE-REF>t</SPEC-OBJECT-TYPE-REF></TYPE><VALUES><ATTRIBUTE-VALUE-STRING"
     b" THE-VALUE='1'><DEFINITION><ATTRIBUTE-DEFINITION-STRING-REF>a</ATTRIBUTE-DEFINITION-STRING-REF></DEFINITION>"
     b"</ATTRIBUTE-VALUE-STRING></VALUES></SPEC-OBJECT></SPEC-OBJECTS></REQ-IF-CONTENT></CORE-CONTENT></REQ-IF>"
+)
+
+
+FIXED_WIDTH = FixedWidth.model_validate(
+    {"columns": [{"name": "p", "start": 1, "width": 8}, {"name": "m", "start": 9, "width": 4}]}
 )
 
 
@@ -74,13 +78,7 @@ SAMPLES: Mapping[str, tuple[str, bytes, Format | None]] = {
     "xml": ("a.xml", XML, None),
     "junit": ("a.xml", JUNIT, JUnit()),
     "reqif": ("a.reqif", REQIF, None),
-    "fixed width": (
-        "a.txt",
-        b"part    mass\nA       0.10\nB       2\n\n",
-        FixedWidth.model_validate(
-            {"columns": [{"name": "p", "start": 1, "width": 8}, {"name": "m", "start": 9, "width": 4}]}
-        ),
-    ),
+    "fixed width": ("a.txt", b"part    mass\nA       0.10\nB       2\n\n", FIXED_WIDTH),
     "gz": ("a.csv.gz", gzip.compress(CSV * 20, mtime=0), None),
     "bz2": ("a.csv.bz2", bz2.compress(CSV * 20), None),
     "xz": ("a.csv.xz", lzma.compress(CSV * 20), None),
@@ -124,18 +122,14 @@ def damaged(data: bytes, generator: random.Random) -> bytes:
     return bytes(found)
 
 
-def read(data: bytes, name: str, file_format: Format | None) -> list[RecordChunk]:
-    return list(resolve_format(name, file_format).read(io.BytesIO(data), name))
-
-
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_damaged_file_is_read_or_rejected_with_a_sentence(kind: str) -> None:
     name, data, file_format = SAMPLES[kind]
-    assert read(data, name, file_format)
+    assert read_named(name, data, file_format)
     for seed in range(MUTATIONS):
         content = damaged(data, random.Random(f"{kind} {seed}"))
         try:
-            for chunk in read(content, name, file_format):
+            for chunk in read_named(name, content, file_format):
                 assert chunk.records.height == chunk.positions.len()
         except SourceBroken as error:
             assert str(error).startswith((name, "a.", "b/c.json")), f"seed {seed}: {error}"  # noqa: PT017 - few are rejected

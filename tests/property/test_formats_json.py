@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.formats.json.reader import read_json
+from ingestd.sdk import Position
+from tests.support.format_records import located
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)
@@ -21,13 +23,9 @@ def as_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> list[tuple[int, dict[str, str]]]:
+def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> list[tuple[Position, dict[str, str]]]:
     data = json.dumps(document, **layout).encode()
-    return [
-        (position, {name: value for name, value in zip(chunk.records.columns, row, strict=True) if value is not None})
-        for chunk in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
-        for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
-    ]
+    return located(read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes))
 
 
 @given(

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -15,6 +15,7 @@ from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
 from connectors.formats.ndjson.reader import read_ndjson
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from tests.support.format_records import located, positions, rejects
 
 NAMES = st.sampled_from(["a", "b", "é", "long name", "n"])
 NUMBERS = st.sampled_from(
@@ -74,14 +75,6 @@ def read_whole(
     )
 
 
-def records(chunks: Sequence[RecordChunk]) -> list[tuple[int, dict[str, str | None]]]:
-    return [
-        (position, {name: value for name, value in row.items() if value is not None})
-        for chunk in chunks
-        for position, row in zip(chunk.positions, chunk.records.iter_rows(named=True), strict=True)
-    ]
-
-
 def present(record: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name: value for name, value in record.items() if value is not None}
 
@@ -97,8 +90,8 @@ def test_values_are_the_characters_of_the_source(lines: list[str], block_bytes: 
     chunks = read_whole(data, block_bytes, cells=cells)
     step = end.count("\n")
     assert not any(chunk.header for chunk in chunks)
-    assert [reject for chunk in chunks for reject in chunk.rejects] == []
-    assert records(chunks) == [(1 + step * i, present(expected(line))) for i, line in enumerate(lines)]
+    assert rejects(chunks) == {}
+    assert located(chunks) == [(1 + step * i, present(expected(line))) for i, line in enumerate(lines)]
     assert all(dtype == pl.String for chunk in chunks for dtype in chunk.records.dtypes)
     assert chunks[-1].end.offset == len(data)
 
@@ -123,7 +116,7 @@ def test_reading_that_resumes_after_any_chunk_gives_the_rest(lines: list[str], w
     chunks = read_whole(data, 16, cells=4)
     at = which % len(chunks)
     again = list(read_ndjson(io.BytesIO(data), "x", encoding="utf-8", start=chunks[at].end, block_bytes=16))
-    assert records(again) == records(chunks[at + 1 :])
+    assert located(again) == located(chunks[at + 1 :])
 
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32), record_bytes=st.integers(4, 40))
@@ -136,9 +129,7 @@ def test_any_bytes_give_records_rejects_or_one_sentence(data: bytes, block_bytes
         return
     chunks = read_whole(data, block_bytes, record_bytes)
     expected = [number for number, line in enumerate(body.split(b"\n"), start=1) if line.strip(b" \t\r\n")]
-    read = [position for chunk in chunks for position in chunk.positions]
-    rejected = [reject.position for chunk in chunks for reject in chunk.rejects]
-    assert sorted([*read, *rejected]) == expected
+    assert sorted([*map(int, positions(chunks)), *map(int, rejects(chunks))]) == expected
     assert chunks[-1].end.offset == len(data)
 
 
@@ -164,7 +155,7 @@ def test_an_invalid_line_is_rejected_with_the_reason_and_other_lines_are_read(li
     with pytest.raises(LineUnreadable, match=words):
         parse_record(line)
     (chunk,) = read_whole(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
-    assert records([chunk]) == [(1, {"a": "1"}), (3, {"a": "3"})]
+    assert located([chunk]) == [(1, {"a": "1"}), (3, {"a": "3"})]
     (reject,) = chunk.rejects
     assert reject.position == 2
     assert reject.reason.startswith("Line 2 ")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import BinaryIO, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.files.resubmission import fingerprint
 from connectors.formats.csv import Csv
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_by_name
+from connectors.formats.csv.dialect import Dialect, RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.writer import encode_line
+from tests.support.format_records import located, read, rejects
+from tests.support.format_records import rows as rows_of
 
 DELIMITERS = (",", ";", "\t", "|")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
@@ -68,10 +68,10 @@ def test_written_rows_are_read_back_unchanged(
     file_format = Csv(
         delimiter=dialect.delimiter, quote=dialect.quote, comment=dialect.comment, encoding="utf-8", header_row=1
     )
-    chunks = list(file_format.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
-    assert [reject for chunk in chunks for reject in chunk.rejects] == []
+    chunks = read(file_format, text.encode())
+    assert rejects(chunks) == {}
     assert [chunk.records.columns for chunk in chunks] == [names] * len(chunks)
-    assert [list(row) for chunk in chunks for row in chunk.records.iter_rows()] == rows
+    assert [list(row) for row in rows_of(chunks)] == rows
     if not dialect.comment:
         assert list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote)) == [
             names, *rows,
@@ -92,13 +92,10 @@ def test_a_delimiter_is_recognised_by_its_configured_name(dialect: Dialect) -> N
 )
 def test_written_lines_are_read_back_unchanged(records: list[dict[str, str | None]]) -> None:
     text = "".join(map(encode_line, records))
-    read: list[dict[str, str | None]] = []
-    for chunk in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
-        assert chunk.rejects == ()
-        read += chunk.records.iter_rows(named=True)
-    assert len(read) == len(records)
-    for before, after in zip(records, read, strict=True):
-        assert {name: value for name, value in after.items() if value is not None} == {
-            name: value for name, value in before.items() if value is not None
-        }
+    chunks = read(Ndjson(encoding="utf-8"), text.encode())
+    found = [row for chunk in chunks for row in chunk.records.iter_rows(named=True)]
+    assert rejects(chunks) == {}
+    wanted = [{name: value for name, value in record.items() if value is not None} for record in records]
+    assert [row for _, row in located(chunks)] == wanted
+    for before, after in zip(records, found, strict=True):
         assert fingerprint(before) == fingerprint(after)

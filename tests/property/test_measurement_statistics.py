@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.formats.measurement.options import Statistic
+from connectors.formats.measurement import Statistic
+from connectors.formats.measurement.channels import sample_text, sample_texts
 from connectors.formats.measurement.statistics import ChannelStatistics
-from connectors.formats.measurement.text import sample_text, sample_texts
 
 ALL: tuple[Statistic, ...] = ("count", "min", "max", "mean", "rms", "first", "last")
 FLOATS = st.floats(min_value=-1e100, max_value=1e100)

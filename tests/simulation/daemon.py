@@ -29,7 +29,7 @@ from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
-from ingestd.sdk import Connector, Resumes
+from ingestd.sdk import Connector
 from ingestd.telemetry.event import Emit
 from ingestd.wire.writer import Writer
 from tests.simulation.configurations import configuration
@@ -89,8 +89,7 @@ class _Reconfigurable:
     def retry(self) -> SourcesRetried:
         self._dispatcher.retry_now()
         for connector in self._connectors:
-            if isinstance(connector, Resumes):
-                connector.resume()
+            connector.resume()
         return SourcesRetried(now=(), later={})
 
 

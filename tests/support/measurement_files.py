@@ -81,9 +81,7 @@ def mat(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Chan
     for group, name, values, own in channels:
         assert not own
         (variables.setdefault(group, {}) if group else variables)[name] = values
-    out = io.BytesIO()
-    savemat(out, variables, do_compression=True)
-    return out.getvalue()
+    return _mat_file(variables, is_compressed=True)
 
 
 def mf4(properties: Mapping[str, Any], groups: Mapping[str, Any], channels: Channels) -> bytes:
@@ -234,9 +232,9 @@ def mat_with_objects(*names: str, is_compressed: bool) -> bytes:
     return header + before[128:] + b"".join(objects) + kept[128:] + workspace
 
 
-def _mat_file(variables: Mapping[str, Any]) -> bytes:
+def _mat_file(variables: Mapping[str, Any], *, is_compressed: bool = False) -> bytes:
     out = io.BytesIO()
-    savemat(out, dict(variables))
+    savemat(out, dict(variables), do_compression=is_compressed)
     return out.getvalue()
 
 

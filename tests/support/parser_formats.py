@@ -9,7 +9,7 @@ from typing import BinaryIO, ClassVar, Literal
 import polars as pl
 
 from connectors.formats import RecordChunk, RecordLocation
-from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats import IsolatedFormat
 
 
 def chunk(text: str) -> RecordChunk:

@@ -1,12 +1,15 @@
-"""Workbooks written byte by byte, as programs other than openpyxl write them: xls (BIFF8 in a compound file) and xlsb."""
+"""Workbooks: xlsx by openpyxl; byte by byte xls (BIFF8 in a compound file), xlsb and ods, as other programs write them."""
 
 from __future__ import annotations
 
 import io
 import struct
-import zipfile
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import openpyxl
+
+from tests.support.convertible_files import zipped
 
 Error: TypeAlias = bytes
 """A cell with an error, as its one-byte code."""
@@ -15,6 +18,60 @@ XlsCell: TypeAlias = str | float | Error | tuple[float, str] | None
 
 _SECTOR = 512
 _FREE, _END, _FAT = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
+
+
+def xlsx(
+    *rows: Sequence[Any],
+    formats: Mapping[str, str] | None = None,
+    epoch: Any = None,
+    change: Callable[[Any], object] = lambda _: None,
+) -> bytes:
+    """Return a workbook with these rows. ``formats``: number formats by cell. ``change``: a call with the sheet."""
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    if epoch is not None:
+        book.epoch = epoch
+    sheet: Any = book.worksheets[0]
+    for row in rows:
+        sheet.append(list(row))
+    for cell, code in (formats or {}).items():
+        sheet[cell].number_format = code
+    change(sheet)
+    book.save(out)
+    return out.getvalue()
+
+
+_ODS = " ".join(
+    f'xmlns:{short}="urn:{long}"'
+    for short, long in {
+        "office": "oasis:names:tc:opendocument:xmlns:office:1.0",
+        "table": "oasis:names:tc:opendocument:xmlns:table:1.0",
+        "text": "oasis:names:tc:opendocument:xmlns:text:1.0",
+        "calcext": "org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0",
+        "manifest": "oasis:names:tc:opendocument:xmlns:manifest:1.0",
+    }.items()
+)
+
+
+def ods(*rows: str) -> bytes:
+    """Return a spreadsheet as LibreOffice writes it, without styles. ``rows``: results of `ods_row`."""
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+    table = f'<table:table table:name="S">{"".join(rows)}</table:table>'
+    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
+    parts = {
+        "mimetype": kind,
+        "META-INF/manifest.xml": f"<manifest:manifest {_ODS}>{entry}</manifest:manifest>",
+        "content.xml": f"<office:document-content {_ODS}>{body}</office:document-content>",
+    }
+    return zipped(parts)
+
+
+def ods_row(*cells: str, repeated: int = 1) -> str:
+    return f'<table:table-row table:number-rows-repeated="{repeated}">{"".join(cells)}</table:table-row>'
+
+
+def ods_cell(text: str, about: str = 'office:value-type="string"') -> str:
+    return f"<table:table-cell {about}><text:p>{text}</text:p></table:table-cell>"
 
 
 def compound_file(streams: Mapping[str, bytes]) -> bytes:
@@ -124,11 +181,7 @@ def xlsb(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S") -> bytes:
         "xl/styles.bin": styles,
         "xl/worksheets/sheet1.bin": part,
     }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in parts.items():
-            archive.writestr(name, data)
-    return out.getvalue()
+    return zipped(parts)
 
 
 def _xlsb_cell(column: int, cell: XlsCell, codes: Sequence[str]) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 
 from connectors.formats.columnar.arrow_schema import ArrowColumn, read_arrow_columns
 from connectors.formats.columnar.flatbuffer import NotFlatbuffer, Table
-from connectors.formats.columnar.typed_columns import PART_BYTES, ROWS
+from connectors.formats.columnar.typed_columns import group_parts
 
 _MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
 _FILE_START = 8
@@ -246,16 +246,8 @@ class ArrowFile:
 
 
 def _parts(dictionaries: Sequence[Message], batches: Sequence[Message]) -> Iterator[ArrowPart]:
-    part: list[Message] = []
-    rows = size = 0
-    for batch in batches:
-        if part and (rows + batch.rows > ROWS or size + batch.body_bytes > PART_BYTES):
-            yield ArrowPart(dictionaries=dictionaries, batches=part, rows=rows)
-            part, rows, size = [], 0, 0
-        part.append(batch)
-        rows, size = rows + batch.rows, size + batch.body_bytes
-    if part:
-        yield ArrowPart(dictionaries=dictionaries, batches=part, rows=rows)
+    for part in group_parts(batches, lambda one: one.rows, lambda one: one.body_bytes):
+        yield ArrowPart(dictionaries=dictionaries, batches=part, rows=sum(one.rows for one in part))
 
 
 def _blocks(footer: Table, field: int) -> Iterator[tuple[int, int, int]]:

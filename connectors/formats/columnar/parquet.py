@@ -11,7 +11,7 @@ from typing import BinaryIO
 import polars as pl
 
 from connectors.formats.columnar.parquet_file import ParquetDamaged, ParquetFile, RowGroup
-from connectors.formats.columnar.typed_columns import PART_BYTES, ROWS, ColumnsRead, Load
+from connectors.formats.columnar.typed_columns import PART_BYTES, ROWS, ColumnsRead, Load, group_parts
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
@@ -33,7 +33,7 @@ def read_parquet(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
     for number, column in enumerate(columns):
         if column.refusal:
             read.refuse(number, f"it holds {column.refusal}, which has no text form")
-    for groups in _parts(parquet.groups):
+    for groups in group_parts(parquet.groups, lambda one: one.rows, lambda one: one.size):
         for number, column in enumerate(columns):
             if fault := parquet.find_fault(column, groups):
                 read.refuse(number, fault)
@@ -41,20 +41,6 @@ def read_parquet(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         for start, count in part.slices():
             yield from read.read(part.load(start, count), count)
     yield from read.end()
-
-
-def _parts(groups: Sequence[RowGroup]) -> Iterator[Sequence[RowGroup]]:
-    """Yield consecutive row groups that are read together."""
-    part: list[RowGroup] = []
-    rows = size = 0
-    for group in groups:
-        if part and (rows + group.rows > ROWS or size + group.size > PART_BYTES):
-            yield part
-            part, rows, size = [], 0, 0
-        part.append(group)
-        rows, size = rows + group.rows, size + group.size
-    if part:
-        yield part
 
 
 class _Part:

@@ -47,10 +47,7 @@ class ParquetDamaged(Exception):
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a leaf in a row group: where they are, how many values they have, and what the footer says of them.
-
-    ``fault``: why they can't be read, as a clause; empty: nothing speaks against it.
-    """
+    """The pages of a leaf in a row group, and what the footer says of them. ``fault``: why they can't be read, or empty."""
 
     start: int
     size: int
@@ -140,11 +137,7 @@ class ParquetFile:
                 for chunk, path in zip(self._chunks(column, group), column.paths, strict=True)
             ]
             written.append(
-                {
-                    _CHUNKS: (LIST, (STRUCT, chunks)),
-                    _TOTAL_BYTES: (I64, group.size),
-                    _GROUP_ROWS: (I64, group.rows),
-                }
+                {_CHUNKS: (LIST, (STRUCT, chunks)), _TOTAL_BYTES: (I64, group.size), _GROUP_ROWS: (I64, group.rows)}
             )
         footer = write_struct(
             {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from connectors.formats.columnar.text import TYPED, Leaf
 from connectors.formats.columnar.thrift_compact import BINARY, I32, STRUCT, TRUE, Fields
@@ -37,24 +38,6 @@ class BadSchema(Exception):
     """The elements of a schema are no tree."""
 
 
-class ParquetColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column: its name, its elements for polars, the paths of its leaves in them, and what its leaves hold.
-
-    ``refusal``: what it holds that has no text form; empty: it can be read. ``first``: the number of its first leaf in the file.
-    ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers store as this type
-    (``duration``, ``zone``); empty: none.
-    """
-
-    name: str
-    elements: Sequence[Fields]
-    paths: Sequence[tuple[bytes, ...]]
-    leaves: Sequence[Leaf]
-    refusal: str
-    first: int
-    flat: bool
-    may_be: str
-
-
 class _Node(msgspec.Struct, kw_only=True):
     elements: list[Fields]
     paths: list[tuple[bytes, ...]]
@@ -63,8 +46,21 @@ class _Node(msgspec.Struct, kw_only=True):
     flat: bool = True
 
 
+class ParquetColumn(_Node, kw_only=True):
+    """A column: its name, its elements for polars, the paths of its leaves in them, and what its leaves hold.
+
+    ``refusal``: what it holds that has no text form; empty: it can be read. ``first``: the number of its first leaf in the file.
+    ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers store as this type
+    (``duration``, ``zone``); empty: none.
+    """
+
+    name: str
+    first: int
+    may_be: str
+
+
 def read_columns(schema: Sequence[Fields]) -> Sequence[ParquetColumn]:
-    """Return the columns of the elements of a file's schema, the first of which is the root.
+    """Return the columns of the elements of a file's schema; the first element is the root.
 
     Raises:
         BadSchema: the elements are no tree.
@@ -74,18 +70,9 @@ def read_columns(schema: Sequence[Fields]) -> Sequence[ParquetColumn]:
     leaves = 0
     for _ in range(_number(next(elements, {}), _CHILDREN)):
         node = _node(elements, 0, in_list=False)
-        columns.append(
-            ParquetColumn(
-                name=_name(node.elements[0]).decode("utf-8", "backslashreplace"),
-                elements=node.elements,
-                paths=node.paths,
-                leaves=node.leaves,
-                refusal=node.refusal,
-                first=leaves,
-                flat=node.flat,
-                may_be=_may_be(node.elements[0]),
-            )
-        )
+        head = node.elements[0]
+        name = _name(head).decode("utf-8", "backslashreplace")
+        columns.append(ParquetColumn(**asdict(node), name=name, first=leaves, may_be=_may_be(head)))
         leaves += len(node.leaves)
     return columns
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import polars as pl
 
@@ -17,7 +18,22 @@ PART_BYTES = 64 * 2**20
 """How many bytes of values are read at a time, if the file has parts that are small enough."""
 _REASON_CHARACTERS = 200
 
+T = TypeVar("T")
 Load = Callable[[Sequence[int]], pl.DataFrame]
+
+
+def group_parts(items: Iterable[T], rows: Callable[[T], int], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield consecutive parts of a file that are read together: with at most `ROWS` and `PART_BYTES`, unless it is one part."""
+    group: list[T] = []
+    group_rows = group_size = 0
+    for item in items:
+        if group and (group_rows + rows(item) > ROWS or group_size + size(item) > PART_BYTES):
+            yield group
+            group, group_rows, group_size = [], 0, 0
+        group.append(item)
+        group_rows, group_size = group_rows + rows(item), group_size + size(item)
+    if group:
+        yield group
 
 
 class ColumnsDamaged(Exception):

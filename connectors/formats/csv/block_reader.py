@@ -1,15 +1,17 @@
-"""The block reader of CSV: the records behind the header, block by block, by columns if that provably gives the same result."""
+"""The block reader of CSV: the records after the header, a block at a time.
+
+A block is read by columns if that provably gives the same result as Python's csv module.
+"""
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 from connectors.formats.csv.detection import looks_like_header
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
 from connectors.formats.csv.header import Header
-from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import (
     build_reject,
@@ -21,15 +23,8 @@ from connectors.formats.csv.tolerant import (
     iter_records,
 )
 from connectors.formats.frames import rows_to_frame
-from connectors.formats.text import Encoding
 from ingestd.sdk import Reject, counted
-from ingestd.sdk.formats.record_chunk import (
-    BLOCK_BYTES,
-    RecordChunk,
-    RecordLocation,
-    escape_stray_bytes,
-    row_positions,
-)
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
 """The rest of a file up to this size is read record by record: for these records a call of polars costs more."""
@@ -37,22 +32,15 @@ SMALL_BYTES = 4 * 1024
 _SHOWN_BYTES = 1000
 
 
-class TextSource(Protocol):
-    """A text as UTF-8, such as `connectors.formats.text.TextFile`."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """The encoding of the file."""
-
-    def read(self, size: int) -> bytes:
-        """Read about ``size`` bytes; return nothing at the end."""
-
-
 class BlockReader:
-    """Reads blocks behind the header. It keeps only the columns' names."""
+    """Reads the blocks after the header. ``read``: returns about a number of bytes of the text as UTF-8; nothing at the end."""
 
-    def __init__(self, file: TextSource, header: Header, layout: Layout, record_bytes: int) -> None:
-        self._file = file
+    def __init__(
+        self, read: Callable[[int], bytes], encoding: str, header: Header, layout: Layout, record_bytes: int
+    ) -> None:
+        """``encoding``: the name of the file's encoding."""
+        self._read = read
+        self._encoding = encoding
         self._names = header.names
         self._dialect = header.dialect
         self._fills = layout.ragged == "fill"
@@ -64,7 +52,7 @@ class BlockReader:
         final = False
         while not final or buffer:
             if not final:
-                more = self._file.read(block_bytes)
+                more = self._read(block_bytes)
                 final = not more
                 buffer += more
                 if not buffer:
@@ -90,9 +78,7 @@ class BlockReader:
     ) -> RecordChunk | None:
         """Read a block of whole records by columns; return None if that could differ from the csv module.
 
-        ``lines``: the number of its lines, if known.
-
-        If it succeeds, every line of the block is exactly one record, and no record is rejected.
+        ``lines``: the number of its lines, if known. The lines of a result are one record each, and none is rejected.
         """
         if len(block) > self._record_bytes:  # in a larger block a record might be too large
             return None
@@ -104,16 +90,12 @@ class BlockReader:
         return RecordChunk(
             records=records,
             positions=positions,
-            rejects=(),
             end=RecordLocation(offset=location.offset + len(block), row=row),
             header=True,
         )
 
     def read_tolerant(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
-        """Read all whole records of the buffer, which begins at ``location``; return None if it holds none.
-
-        ``final``: nothing follows the buffer.
-        """
+        """Read the whole records of a buffer that begins at ``location``; None if it has none. ``final``: nothing follows it."""
         rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
@@ -158,7 +140,7 @@ class BlockReader:
             return _reject_bad_quotes(record, row)
         elif is_last and len(fields) != len(self._names) and not record.endswith((b"\n", b"\r")):
             reason = _describe_cut(fields, len(self._names))
-        reason = reason or find_fault(fields, self._expected_fields(fields), self._file.encoding.name)
+        reason = reason or find_fault(fields, self._expected_fields(fields), self._encoding)
         return build_reject(fields, self._names, row, reason) if reason else None
 
     def _expected_fields(self, fields: Sequence[str]) -> int:
@@ -166,10 +148,7 @@ class BlockReader:
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
     def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
-        """Reject a record above the size limit, which begins at ``location`` with ``buffer``.
-
-        Its rest is read from the file. Return the chunk, and the bytes that were read beyond its end.
-        """
+        """Reject a too large record, which begins with ``buffer``. Return the chunk, and what was read after the record."""
         beginning = buffer[:_SHOWN_BYTES]
         scanner = RecordScanner(self._dialect)
         offset, lines = location.offset, 0
@@ -182,7 +161,7 @@ class BlockReader:
                 break
             offset += len(buffer)
             lines += buffer.count(b"\n")
-            buffer = self._file.read(BLOCK_BYTES)
+            buffer = self._read(BLOCK_BYTES)
         reject = self._reject_too_large(beginning, location.row + 1, lines)
         chunk = RecordChunk(
             records=rows_to_frame([], self._names),
@@ -210,7 +189,7 @@ def _describe_cut(fields: Sequence[str], columns: int) -> str:
 
 
 def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Return why a row behind a byte order mark is no record; empty if it may be one."""
+    """Return why a row after a byte order mark is no record; empty if it may be one."""
     if list(fields) == list(names):
         return "The row begins with a byte order mark and repeats the header, because another file was appended here."
     if looks_like_header(fields):
@@ -223,7 +202,7 @@ def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
 
 def _reject_bad_quotes(record: bytes, row: int) -> Reject:
     reason = (
-        f"The row has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        f"The row has text after a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
         " twice, and close each field that begins with a quote."
     )
     text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")

@@ -25,10 +25,7 @@ SampleRecord: TypeAlias = tuple[int, list[str]]
 
 
 def separator_line(beginning: bytes) -> tuple[str, int] | None:
-    """Return the delimiter that a first line such as ``sep=;`` states, and the length of that line.
-
-    The result is None without such a line.
-    """
+    """Return the delimiter that a first line such as ``sep=;`` states, and the length of the line; None without one."""
     found = _SEPARATOR_LINE.match(beginning)
     return (found[1].decode(), found.end()) if found else None
 
@@ -57,10 +54,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 
 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
-    """Return the share of records with ``columns`` fields.
-
-    If no record has this number but most have several fields, return a small number above 0.
-    """
+    """Return the share of records with ``columns`` fields; if it is 0 but most have several fields, a small number."""
     if not records:
         return 1.0
     alike = sum(len(record) == columns for record in records)
@@ -69,10 +63,7 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
 
 
 def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
-    """Return the header among the first records: the given row, else the first possible one.
-
-    Return None if the header is not among these records.
-    """
+    """Return the header: the given row, else the first possible one; None if it is not among these records."""
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
     if not records:
@@ -116,10 +107,7 @@ def _could_be_names(fields: Sequence[str]) -> bool:
 
 
 def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
-    """Return True if a column holds only numbers.
-
-    Without such a column, names above text can't be distinguished from text.
-    """
+    """Return True if a column holds only numbers. Else names above text can't be distinguished from text."""
     whole = [fields for _, fields in records if len(fields) == columns]
     return bool(whole) and any(all(_is_number(fields[at]) for fields in whole) for at in range(columns))
 

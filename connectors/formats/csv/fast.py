@@ -24,10 +24,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
-    """Return the offset behind the last line feed outside quotes, if the quotes of the block are clean.
-
-    The result is 0 if there is none.
-    """
+    """Return the offset after the last line feed outside quotes, if the quotes of the block are clean; 0: there is none."""
     end = buffer.rfind(b"\n")
     if not dialect.quote:
         return end + 1
@@ -112,10 +109,7 @@ def _unquoted_bytes(block: bytes, dialect: Dialect) -> int:
 
 
 def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
-    """Return the block with every quoted part reduced to one quote.
-
-    The result is None if quotes are misplaced or enclose a line end.
-    """
+    """Return the block with each quoted part reduced to one quote; None if quotes are misplaced or enclose a line end."""
     quote = dialect.quote.encode()
     if not quote or quote not in block:
         return block
@@ -132,10 +126,7 @@ def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
 
 @lru_cache(maxsize=64)
 def _misplaced_quote(dialect: Dialect) -> re.Pattern[bytes]:
-    """Return the pattern of a quote with text where the border of a field should be.
-
-    Quoted parts are reduced to one quote.
-    """
+    """Return the pattern of a quote (a reduced part) with text where the border of a field should be."""
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     return re.compile(rb"%s(?:(?<=[^%s\n%s]%s)|[^%s\r\n%s])" % (quote, delimiter, quote, quote, delimiter, quote))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -17,8 +18,7 @@ from connectors.formats.csv.detection import (
     find_header,
     separator_line,
 )
-from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
 from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import TextFile
@@ -37,11 +37,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     names: tuple[str, ...]
-    units: Mapping[str, str]
     row: int
     dialect: Dialect
     end: RecordLocation
     rest: bytes
+    units: Mapping[str, str] = msgspec.field(default_factory=dict)
     preamble: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -68,13 +68,11 @@ def read_header(
             )
         hint = separator_line(buffer)
         chosen = dialect
-        if not dialect.delimiter:
-            chosen = (
-                replace(dialect, delimiter=hint[0])
-                if hint
-                else _detect_dialect(buffer, dialect, final=final, layout=layout)
-            )
-        top = _CsvTop(buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
+        if hint and not dialect.delimiter:
+            chosen = replace(dialect, delimiter=hint[0])
+        elif not dialect.delimiter:
+            chosen = _detect_dialect(buffer, dialect, final=final, layout=layout)
+        top = _CsvTop(buffer=buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
         if header := top.header(file, name):
             return header
     if final:
@@ -101,80 +99,67 @@ def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecor
     return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _CsvTop:
-    """The beginning of a file, read in one dialect."""
+    """The beginning of a file, read in one dialect. ``skipped``: the bytes of a line with the separator."""
 
-    def __init__(self, buffer: bytes, *, final: bool, dialect: Dialect, layout: Layout, skipped: int) -> None:
-        self._buffer = buffer
-        self._skipped = skipped
-        self._final = final
-        self._dialect = dialect
-        self._layout = layout
+    buffer: bytes
+    final: bool
+    dialect: Dialect
+    layout: Layout
+    skipped: int
 
     def header(self, file: TextFile, name: str) -> Header | None:
         """Return the header; None if the buffer does not contain it."""
-        if self._layout.columns:
-            location = RecordLocation(offset=file.encoding.mark, row=1 if self._skipped else 0)
-            return self._header_at(self._layout.columns, {}, 0, location, self._skipped)
-        sample = _sample(self._buffer, self._dialect, final=self._final)
-        wanted = find_header(sample[1:] if self._skipped else sample, self._layout.header_row)
-        if wanted is None and self._layout.header_row is None:
+        if self.layout.columns:
+            return self._header(file, self.layout.columns, last_row=1 if self.skipped else 0, end=self.skipped)
+        sample = _sample(self.buffer, self.dialect, final=self.final)
+        wanted = find_header(sample[1:] if self.skipped else sample, self.layout.header_row)
+        if wanted is None and self.layout.header_row is None:
             return None
-        row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
+        row_wanted = wanted[0] if wanted is not None else self.layout.header_row or 1
         names: tuple[str, ...] = ()
+        units: Mapping[str, str] = {}
         preamble: Mapping[str, str] = {}
-        below = enumerate(iter_records(self._buffer, final=self._final, dialect=self._dialect), start=1)
+        below = enumerate(iter_records(self.buffer, final=self.final, dialect=self.dialect), start=1)
         for row, (fields, start, end) in below:
             if not fields or row < row_wanted:
                 continue
-            if not names:
+            if names:
+                units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
+            else:
                 if row != row_wanted:
                     raise SourceBroken(f"{name}: the header row {row_wanted} (header_row) is blank.")
                 self._check_quotes(start, end, name)
-                names = _validate_names(fields, name, self._layout, file.encoding.name)
+                names = _validate_names(fields, name, self.layout, file.encoding.name)
                 preamble = self._preamble(row, name)
-                if not self._layout.units_row:
-                    location = RecordLocation(offset=file.encoding.mark, row=row)
-                    return replace(self._header_at(names, {}, row, location, end), preamble=preamble)
-                continue
-            units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
-            location = RecordLocation(offset=file.encoding.mark, row=row)
-            return replace(self._header_at(names, units, row_wanted, location, end), preamble=preamble)
-        if names and self._final:
+                if self.layout.units_row:
+                    continue
+            found = self._header(file, names, row=row_wanted, last_row=row, end=end)
+            return replace(found, units=units, preamble=preamble)
+        if names and self.final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
         return None
 
+    def _header(self, file: TextFile, names: tuple[str, ...], *, row: int = 0, last_row: int, end: int) -> Header:
+        """Return the header with its last row and the offset of its end in the buffer."""
+        location = RecordLocation(offset=file.encoding.mark + end, row=last_row)
+        return Header(names=names, row=row, dialect=self.dialect, end=location, rest=self.buffer[end:])
+
     def _preamble(self, header_row: int, name: str) -> Mapping[str, str]:
         """Return the facts in the rows above the header; comments may hold some, too."""
-        if not self._layout.preamble:
+        if not self.layout.preamble:
             return {}
-        whole = replace(self._dialect, comment="")
-        rows = iter_records(self._buffer, final=self._final, dialect=whole)
-        above = islice(rows, 1 if self._skipped else 0, header_row - 1)
-        return preamble_facts((fields for fields, _, _ in above), name, separator=self._dialect.delimiter)
+        whole = replace(self.dialect, comment="")
+        rows = iter_records(self.buffer, final=self.final, dialect=whole)
+        above = islice(rows, 1 if self.skipped else 0, header_row - 1)
+        return preamble_facts((fields for fields, _, _ in above), name, separator=self.dialect.delimiter)
 
     def _check_quotes(self, start: int, end: int, name: str) -> None:
-        if self._final and is_unterminated(self._buffer[start:], self._dialect):
+        if self.final and is_unterminated(self.buffer[start:], self.dialect):
             raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
-        if not is_cleanly_quoted(self._buffer[start:end], self._dialect):
-            raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
-
-    def _header_at(
-        self,
-        names: tuple[str, ...],
-        units: Mapping[str, str],
-        row: int,
-        location: RecordLocation,
-        end: int,
-    ) -> Header:
-        return Header(
-            names=names,
-            units=units,
-            row=row,
-            dialect=self._dialect,
-            end=replace(location, offset=location.offset + end),
-            rest=self._buffer[end:],
-        )
+        if not is_cleanly_quoted(self.buffer[start:end], self.dialect):
+            raise SourceBroken(f"{name}: the header row has text after a closing quote. Write such quotes twice.")
 
 
 def _validate_names(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""The CSV reader: reads as Python's csv module, in bounded memory.
-
-By columns if that provably gives the same result.
-"""
+"""The CSV reader: reads as Python's csv module, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,19 +8,12 @@ from typing import BinaryIO
 from msgspec.structs import replace
 
 from connectors.formats.csv.block_reader import BlockReader
-from connectors.formats.csv.dialect import UNDETECTED, Dialect
+from connectors.formats.csv.dialect import DEFAULT_LAYOUT, UNDETECTED, Dialect, Layout
 from connectors.formats.csv.header import Header, read_header
-from connectors.formats.csv.layout import DEFAULT_LAYOUT, Layout
 from connectors.formats.csv.sections import SECTION_BYTES, SectionCutter, SectionReader, digest_context
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.text import DETECT, TextFile, open_text
-from ingestd.sdk.formats.record_chunk import (
-    BLOCK_BYTES,
-    RECORD_BYTES,
-    RecordChunk,
-    RecordLocation,
-    row_positions,
-)
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 
 def read_csv(
@@ -55,30 +45,33 @@ def read_csv(
     text = open_text(file, encoding)
     header = read_header(text, name, dialect=dialect, layout=layout, block_bytes=block_bytes, record_bytes=record_bytes)
     facts = _facts(text, header)
-    if known is not None:
-        context = digest_context(header, layout, facts, record_bytes)
-        cutter = SectionCutter(
-            text, header.rest, context, section_bytes=section_bytes, block_bytes=block_bytes, record_bytes=record_bytes
-        )
-        sections = SectionReader(cutter, header, layout, known, block_bytes=block_bytes, record_bytes=record_bytes)
-        chunks = sections.chunks()
-    elif start is None:
-        chunks = BlockReader(text, header, layout, record_bytes).chunks(header.rest, header.end, block_bytes)
-    else:
-        text.seek(start.offset)
-        chunks = BlockReader(text, header, layout, record_bytes).chunks(b"", start, block_bytes)
     location = start or header.end
+    if known is not None:
+        cutter = SectionCutter(
+            text=text,
+            rest=header.rest,
+            context=digest_context(header, layout, facts, record_bytes),
+            section_bytes=section_bytes,
+            block_bytes=block_bytes,
+            record_bytes=record_bytes,
+        )
+        sections = SectionReader(cutter, text.encoding.name, header, layout, known, record_bytes=record_bytes)
+        chunks = sections.chunks()
+    else:
+        if start is not None:
+            text.seek(start.offset)
+        rest = header.rest if start is None else b""
+        reader = BlockReader(text.read, text.encoding.name, header, layout, record_bytes)
+        chunks = reader.chunks(rest, location, block_bytes)
     is_empty = True
     for chunk in chunks:
         is_empty = False
         location = chunk.end
         yield replace(chunk, facts=facts | text.facts)
     if is_empty:
-        records = rows_to_frame([], header.names)
         yield RecordChunk(
-            records=records,
+            records=rows_to_frame([], header.names),
             positions=row_positions([]),
-            rejects=(),
             end=location,
             header=True,
             facts=facts | text.facts,

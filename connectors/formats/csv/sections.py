@@ -8,7 +8,7 @@ A section is compared by a digest of its bytes. A known one is skipped without p
    same bytes from there as the same records. They end where the next record begins, so the next section starts there, too.
 3. The digest covers all that decides besides the bytes: columns, dialect, layout, facts of the file, limits and versions.
 
-A section that starts inside a record, such as behind a new quote, is never skipped. It is read together with what is before it.
+A section that starts inside a record, such as after a new quote, is never skipped. It is read together with what is before it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from struct import Struct
@@ -23,12 +24,12 @@ from struct import Struct
 import msgspec
 import polars as pl
 
-from connectors.formats.csv.block_reader import BlockReader, TextSource
+from connectors.formats.csv.block_reader import BlockReader
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.fast import count_lines
 from connectors.formats.csv.header import Header
-from connectors.formats.csv.layout import Layout
 from connectors.formats.frames import rows_to_frame
-from connectors.formats.text import Encoding
+from connectors.formats.text import TextFile
 from ingestd.sdk import Section
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
@@ -60,64 +61,57 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True):
         return self.ends[index - 1] if index else 0
 
 
+@dataclass(slots=True, kw_only=True)
 class SectionCutter:
-    """A text source that is read in sections. ``context``: what the digests cover besides the bytes."""
+    """A text that is read in sections. ``rest``: what was read of it. ``context``: what digests cover besides the bytes."""
 
-    def __init__(
-        self, text: TextSource, rest: bytes, context: bytes, *, section_bytes: int, block_bytes: int, record_bytes: int
-    ) -> None:
-        self._text = text
-        self._rest = rest
-        self._context = context
-        self._section_bytes = section_bytes
-        self._block_bytes = block_bytes
-        self._record_bytes = record_bytes
-
-    @property
-    def encoding(self) -> Encoding:
-        """See `TextSource.encoding`."""
-        return self._text.encoding
+    text: TextFile
+    rest: bytes
+    context: bytes
+    section_bytes: int
+    block_bytes: int
+    record_bytes: int
 
     def read(self, size: int) -> bytes:
-        """See `TextSource.read`."""
-        if not self._rest:
-            return self._text.read(size)
-        piece, self._rest = self._rest[:size], self._rest[size:]
+        """Read about ``size`` bytes; return nothing at the end."""
+        if not self.rest:
+            return self.text.read(size)
+        piece, self.rest = self.rest[:size], self.rest[size:]
         return piece
 
     def unread(self, data: bytes) -> None:
         """Put back bytes that were read; sections begin there again."""
-        self._rest = data + self._rest
+        self.rest = data + self.rest
 
     def blocks(self) -> Iterator[_Block]:
         """Yield the rest of the text, about ``block_bytes`` at a time."""
         final = False
-        while not final or self._rest:
-            more = self._text.read(self._block_bytes)
+        while not final or self.rest:
+            more = self.text.read(self.block_bytes)
             final = not more
-            data = self._rest + more
+            data = self.rest + more
             ends: list[int] = []
             while (end := self._end(data, ends[-1] if ends else 0, final=final)) is not None:
                 ends.append(end)
             size = ends[-1] if ends else 0
-            self._rest = data[size:]
+            self.rest = data[size:]
             if ends:
                 yield _Block(data=data, ends=ends, digests=self._digests(data, ends), final=final)
 
     def _end(self, data: bytes, start: int, *, final: bool) -> int | None:
         """Return the end of the section at ``start``; None if more bytes decide it, or if there are none."""
-        at = data.find(b"\n", start + self._section_bytes)
+        at = data.find(b"\n", start + self.section_bytes)
         while at >= 0:
             line_end = data.find(b"\n", at + 1)
             if line_end < 0:
                 break
-            is_long = line_end - start >= _MOST * self._section_bytes
+            is_long = line_end - start >= _MOST * self.section_bytes
             if is_long or not zlib.crc32(data[at + 1 : line_end]) % _LINES:
                 return line_end + 1
             at = line_end
         if final:
             return len(data) if start < len(data) else None
-        if len(data) - start > self._record_bytes + _MOST * self._section_bytes:
+        if len(data) - start > self.record_bytes + _MOST * self.section_bytes:
             # The line is cut. The section is larger than a block that is read by columns, so it is never known.
             return (data.rfind(b"\n", start) + 1) or len(data)
         return None
@@ -126,23 +120,20 @@ class SectionCutter:
         # The hash that compares records, with two seeds: 128 bits.
         parts = pl.Series([data[start:end] for start, end in zip([0, *ends], ends, strict=False)], dtype=pl.Binary)
         hashes = [parts.hash(seed).to_list() for seed in _SEEDS]
-        return [_DIGEST.pack(self._context, *pair) for pair in zip(*hashes, strict=True)]
+        return [_DIGEST.pack(self.context, *pair) for pair in zip(*hashes, strict=True)]
 
 
 class SectionReader:
-    """Reads the records behind the header, except those of known sections.
-
-    ``known``: their numbers of records, by digest.
-    """
+    """Reads the records after the header, except those of ``known`` sections: their numbers of records, by digest."""
 
     def __init__(
         self,
         cutter: SectionCutter,
+        encoding: str,
         header: Header,
         layout: Layout,
         known: Mapping[bytes, int],
         *,
-        block_bytes: int,
         record_bytes: int,
     ) -> None:
         self._cutter = cutter
@@ -151,8 +142,7 @@ class SectionReader:
         self._location = header.end
         self._left = b""
         """The beginning of a record that continues in the next section."""
-        self._reader = BlockReader(cutter, header, layout, record_bytes)
-        self._block_bytes = block_bytes
+        self._reader = BlockReader(cutter.read, encoding, header, layout, record_bytes)
         self._record_bytes = record_bytes
         self._chunks: list[RecordChunk] = []
         self._sections: list[Section] = []
@@ -178,7 +168,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # as many bytes again, because all are read again if the record continues behind them
+            if self._left:  # as many bytes again, because all are read again if the record continues after them
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:
@@ -213,10 +203,7 @@ class SectionReader:
         return True
 
     def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections record by record; return False if they end in a record above the limit.
-
-        The bytes behind that are put back.
-        """
+        """Read some sections record by record; if they end in a too large one, put back what follows it and return False."""
         final = block.final and end == len(block.ends)
         buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_tolerant(buffer, self._location, final=final)

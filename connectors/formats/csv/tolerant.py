@@ -78,10 +78,7 @@ def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
 
 
 def is_cleanly_quoted(record: bytes, dialect: Dialect = COMMA) -> bool:
-    """Return True if a delimiter or the record's end follows each closing quote.
-
-    A quote within a plain field is text.
-    """
+    """Return True if a delimiter or the record's end follows each closing quote; one within a plain field is text."""
     return not dialect.quote or dialect.quote.encode() not in record or bool(_clean_record(dialect).fullmatch(record))
 
 
@@ -99,19 +96,13 @@ def count_extra_lines(record: bytes) -> int:
 
 
 def describe_extra_lines(record: bytes) -> str:
-    """Return the end of a sentence on the further lines that a record spans, which may be records.
-
-    The result is empty if there are none.
-    """
+    """Return the end of a sentence on the further lines that a record spans, which may be records; empty without any."""
     lines = count_extra_lines(record)
     return f"; it spans {counted(lines, 'more line')}" if lines else ""
 
 
 def find_fault(fields: Sequence[str], columns: int, encoding: str = "utf-8") -> str:
-    """Return why a record is rejected, as a sentence; empty if it is valid.
-
-    ``encoding``: the name of the file's encoding.
-    """
+    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: its name."""
     if len(fields) != columns:
         return f"The row has {counted(len(fields), 'field')} but the header names {columns}."
     text = "".join(fields)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connectors.formats.documents.flat_record import DocumentValue
-from connectors.formats.documents.parser import DocumentInvalid
+from connectors.formats.documents.parser import DocumentInvalid, DocumentValue
 
 _SECTION = re.compile(r"\[(.+)\]")
 _COMMENT = ("#", ";")

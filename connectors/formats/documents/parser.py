@@ -1,4 +1,4 @@
-"""The parsers of YAML and TOML: nested mappings of text. That of INI is in `connectors.formats.documents.ini`.
+"""The parsers of YAML and TOML, and the flat record of a document. That of INI is in `connectors.formats.documents.ini`.
 
 No value is interpreted: 0.10 stays 0.10, and no stays no. The work of both libraries is quadratic in the depth of what they
 parse, so the depth is limited by a scan before them.
@@ -9,15 +9,21 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
-from typing import Any
+from typing import Any, TypeAlias
 
+import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from connectors.formats.documents.flat_record import MOST_FIELDS, DocumentValue
+from ingestd.sdk import SourceBroken
+
+DocumentValue: TypeAlias = "str | Sequence[DocumentValue] | Mapping[str, DocumentValue] | None"
+
+MOST_FIELDS = 100_000
+"""The limit for the fields of a document, which aliases of aliases could exceed."""
 
 MOST_DEPTH = 100
 """The limit for brackets that are open in one line of YAML, and for the parts of a name of TOML."""
@@ -26,6 +32,9 @@ _NULL = "tag:yaml.org,2002:null"
 _BRACKETS = re.compile(r"[\[\]{}\n]")
 _KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_NAME = re.compile(rf"(?<![A-Za-z0-9_\\-])(?:{_KEY_PART}){{{MOST_DEPTH}}}")
+
+
+Parser: TypeAlias = Callable[[str], DocumentValue]
 
 
 class DocumentInvalid(ValueError):
@@ -134,8 +143,32 @@ def _to_text(value: Any) -> DocumentValue:
             return str(value)
 
 
-Parser = Callable[[str], DocumentValue]
-
-
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def flatten(document: DocumentValue, name: str) -> dict[str, str | None]:
+    """Return the record of a document. ``name`` names the file in errors.
+
+    Raises:
+        SourceBroken: the document is no mapping, is empty, or two of its joined names are equal.
+    """
+    record: dict[str, str | None] = {}
+    if isinstance(document, Mapping):
+        _add_fields(record, document, "", name)
+    if not record:
+        raise SourceBroken(f"{name} holds no names with values, so it has no record.")
+    return record
+
+
+def _add_fields(record: dict[str, str | None], part: Mapping[str, DocumentValue], prefix: str, name: str) -> None:
+    for key, value in part.items():
+        full = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            _add_fields(record, value, f"{full}.", name)
+            continue
+        if full in record:
+            raise SourceBroken(f"{name} has two values with the name {full!r} after nested names are joined by dots.")
+        if len(record) >= MOST_FIELDS:
+            raise SourceBroken(f"{name} has more than {MOST_FIELDS} values, the limit for a record.")
+        record[full] = value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()

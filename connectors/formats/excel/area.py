@@ -9,10 +9,7 @@ _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]
 
 
 class Area(NamedTuple):
-    """A range of rows and columns, numbered from 0, ends included.
-
-    ``bottom`` None is the last row of the sheet, ``right`` None its last column.
-    """
+    """A range of rows and columns, numbered from 0, ends included. ``bottom``, ``right`` None: the last one of the sheet."""
 
     top: int = 0
     left: int = 0

@@ -7,8 +7,16 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, CellDetails, DateFormat, WorkbookDamaged, date_text
-from connectors.formats.excel.number_formats import built_in_format, date_format
+from connectors.formats.excel.details import (
+    ERRORS,
+    UNKNOWN_ERROR,
+    CellDetails,
+    DateFormat,
+    WorkbookDamaged,
+    built_in_format,
+    date_format,
+    date_text,
+)
 from connectors.formats.excel.open_xml import OpcPackage
 
 _ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR = 0, 2, 3, 5, 9, 11
@@ -63,7 +71,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """Return a text that is stored behind its length, and its end."""
+    """Return a text that is stored after its length, and its end."""
     (length,) = struct.unpack_from("<I", data, at)
     end = at + 4 + 2 * length
     return data[at + 4 : end].decode("utf-16-le"), end

@@ -1,9 +1,11 @@
-"""Cell details that calamine does not report: errors, formulas without a value, shortened dates."""
+"""Cell details that calamine does not report: errors, formulas without a value, shortened dates. Performs no I/O."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -26,6 +28,14 @@ ERRORS = {
 }
 """The errors of the binary formats, by code."""
 
+_BUILT_IN = {
+    **dict.fromkeys((*range(14, 18), *range(27, 32), 36, *range(50, 59)), "yyyy-mm-dd"),
+    **dict.fromkeys((*range(18, 22), 32, 33, 34, 35, 45, 47), "hh:mm"),
+    22: "yyyy-mm-dd hh:mm",
+    46: "[h]:mm:ss",
+}
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\[\]]*\]', re.IGNORECASE)
+
 _EPOCH_1900 = datetime(1899, 12, 30)  # noqa: DTZ001 - a cell has no time zone
 _EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell has no time zone
 _FIRST_TRUE_DAY = 61  # 1 March 1900: before it, Excel counts 29 February 1900, which did not exist
@@ -38,10 +48,7 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """``problems``: the error or other reason why a cell has no value.
-
-    ``texts``: the text of cells that calamine shortens.
-    """
+    """``problems``: the error or other reason why a cell has no value. ``texts``: those that calamine shortens."""
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
@@ -76,3 +83,18 @@ def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | No
     if shown.has_time and serial == int(serial) and first <= serial < _BEYOND_LAST_DAY:
         return (epoch + timedelta(days=serial)).isoformat()
     return None
+
+
+def built_in_format(number: int) -> str:
+    """Return a format code that shows the same parts of a date as the built-in format of that number."""
+    return _BUILT_IN.get(number, "General")
+
+
+@lru_cache(maxsize=1024)
+def date_format(code: str) -> DateFormat:
+    """Return which parts of a date a format code shows; an elapsed time such as [h]:mm is no date."""
+    shown = _LITERAL.sub("", code).partition(";")[0].lower()
+    if "[" in shown or "general" in shown:
+        return DateFormat(has_date=False, has_time=False)
+    has_time = "h" in shown or "s" in shown
+    return DateFormat(has_date="y" in shown or "d" in shown or ("m" in shown and not has_time), has_time=has_time)

@@ -9,8 +9,15 @@ from typing import Any
 import xlrd
 from xlrd.biffh import XLRDError
 
-from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, CellDetails, DateFormat, WorkbookDamaged, date_text
-from connectors.formats.excel.number_formats import date_format
+from connectors.formats.excel.details import (
+    ERRORS,
+    UNKNOWN_ERROR,
+    CellDetails,
+    DateFormat,
+    WorkbookDamaged,
+    date_format,
+    date_text,
+)
 
 # For a damaged file, xlrd raises assertion errors, or Python's errors for missing data.
 _DAMAGED = (AssertionError, XLRDError, struct.error, IndexError, KeyError, ValueError, TypeError, AttributeError)

@@ -18,9 +18,11 @@ from connectors.formats.excel.details import (
     CellDetails,
     DateFormat,
     WorkbookDamaged,
+    built_in_format,
+    date_format,
     date_text,
 )
-from connectors.formats.excel.number_formats import built_in_format, date_format
+from connectors.formats.xml.record import local_name
 
 _CHUNK_BYTES = 2**20
 _OVERLAP_BYTES = 64
@@ -71,11 +73,6 @@ class OpcPackage:
 def _resolve_target(folder: str, target: str) -> str:
     target = target.replace("\\", "/")
     return target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
-
-
-def local_name(tag: str) -> str:
-    """A name without its namespace."""
-    return tag.rpartition("}")[2]
 
 
 def read_xlsx_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
@@ -129,10 +126,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
 
 
 def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
-    """Return True if the bytes of a sheet contain errors, formulas, or dates that calamine shortens.
-
-    Most sheets have none.
-    """
+    """Return whether a sheet has errors, formulas, or dates that calamine shortens, which is rare."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
     if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
         marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.cells import cell_text
 from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
@@ -20,6 +21,8 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_po
 
 _ROWS = 10_000
 _CELLS = 2_000_000
+_WHOLE = 10**16
+"""From here on, the shortest text of a double has an exponent."""
 _WHOLE_SHEET = Area()
 CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read its row without it."
 SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
@@ -28,6 +31,9 @@ Cell = tuple[int, int]
 """Row and column, both from 0."""
 Row = tuple[int, list[str]]
 """A row's number in the spreadsheet, and its cells as text."""
+
+
+_CalamineCell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 
 
 class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,15 +78,12 @@ class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: ByCell) -> Iterator[Row]:
-    """Yield the rows of the area, each as wide as the sheet or the area.
-
-    ``raw`` begins at column ``left``.
-    """
+    """Yield the rows of the area, each as wide as the sheet or the area. ``raw`` begins at column ``left``."""
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
-        texts = [""] * left + [cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
+        texts = [""] * left + [_cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
         if number - 1 in replacements:
             for column, text in replacements[number - 1].items():
                 if column < len(texts):
@@ -106,7 +109,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
     spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
     joined = [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*spread, strict=True)]
     while joined and not joined[-1]:
-        joined.pop()  # columns behind the last name, which may have formats
+        joined.pop()  # columns after the last name, which may have formats
     if not any(joined):
         raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
@@ -166,32 +169,30 @@ def _chunks(
         yield _chunk([], [], top.names, location, facts)
 
 
+@dataclass(slots=True)
 class _UnnamedCells:
-    """Counts the cells with content behind the last named column, which are not read."""
+    """Counts the cells with content after the last named column, which are not read."""
 
-    def __init__(self, width: int, left: int) -> None:
-        self._width = width
-        self._left = left
-        self._count = 0
-        self._first = ""
+    width: int
+    left: int
+    found: int = 0
+    first: str = ""
 
     def count(self, number: int, texts: Sequence[str]) -> None:
-        for at in range(self._width, len(texts)):
+        for at in range(self.width, len(texts)):
             if texts[at]:
-                self._count += 1
-                self._first = self._first or f"{column_letters(at + self._left)}{number}"
+                self.found += 1
+                self.first = self.first or f"{column_letters(at + self.left)}{number}"
 
     def facts(self) -> dict[str, str]:
         """Return the notice as a fact; nothing if no cell was found so far."""
-        if not self._count:
+        if not self.found:
             return {}
         cells = (
-            f"{self._first} holds"
-            if self._count == 1
-            else f"{self._count} cells, the first of them {self._first}, hold"
+            f"{self.first} holds" if self.found == 1 else f"{self.found} cells, the first of them {self.first}, hold"
         )
         return {
-            NOTICE: f"{cells} a value behind the last column that the header names; it is not read. Name the column."
+            NOTICE: f"{cells} a value after the last column that the header names; it is not read. Name the column."
         }
 
 
@@ -225,3 +226,31 @@ def _chunk(
         header=True,
         facts=facts,
     )
+
+
+def _cell_text(cell: _CalamineCell) -> str:
+    """Return what a person types to enter the cell's value, whatever its number format shows.
+
+    A number has the fewest digits that read back as the same number (0.1, 3, 1e-07). A date or time follows ISO 8601, a
+    duration is hours, minutes and seconds, and a boolean true or false. An empty cell is the empty text.
+    """
+    match cell:
+        case str():
+            return cell
+        case bool():
+            return "true" if cell else "false"
+        case float():
+            return str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else repr(cell)
+        case int():
+            return str(cell)
+        case datetime() | date() | time():
+            return cell.isoformat()
+        case timedelta():
+            return _format_duration(cell)
+
+
+def _format_duration(duration: timedelta) -> str:
+    sign = "-" if duration < timedelta(0) else ""
+    seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

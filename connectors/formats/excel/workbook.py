@@ -20,13 +20,16 @@ from python_calamine import (
 from connectors.formats.excel.binary_workbook import read_xlsb_details
 from connectors.formats.excel.details import CellDetails, WorkbookDamaged
 from connectors.formats.excel.legacy_workbook import read_xls_details
-from connectors.formats.excel.limits import FILE_BYTES, UNPACKED_BYTES
 from connectors.formats.excel.open_document import read_ods_details
 from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
 from connectors.formats.excel.repair import repair_xlsx
 from ingestd.sdk import SourceBroken
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
+
+FILE_BYTES = 256 * 2**20
+UNPACKED_BYTES = 2 * 2**30
+"""Limits of workbooks, which are read into memory."""
 
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ZIP = b"PK\x03\x04"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import h5py
 import msgspec
 import numpy as np
 
-from connectors.formats.hdf5.tree import Hdf5Tree, is_selected
 from connectors.formats.measurement.channels import (
     PIECE_BYTES,
     MeasuredChannel,
@@ -21,6 +21,10 @@ from connectors.formats.measurement.channels import (
 )
 from ingestd.sdk import SourceBroken
 
+OBJECTS = 100_000
+_DEPTH = 100
+_MATLAB = ("#refs#", "#subsystem#")
+"""Groups in which MATLAB keeps the content of cells; only references lead to them."""
 _CACHE_BYTES = 64 * 2**20
 """The library unpacks a compressed block again for each piece if the block is larger than this."""
 _REFERENCES_BYTES = 64
@@ -46,11 +50,11 @@ class Hdf5Recording(Recording):
         channels: list[MeasuredChannel] = []
         references: list[str] = []
         group_properties: dict[str, Properties] = {}
-        for path, found in Hdf5Tree(self._file, name, select).walk():
+        for path, found in _Hdf5Tree(self._file, name, select).walk():
             if isinstance(found, h5py.Group):
                 group_properties[path] = _properties(found)
                 continue
-            if is_selected(path, select):
+            if _is_selected(path, select):
                 _refuse_other_files(found, path, name)
             properties = _properties(found) | _shape(found)
             is_compound = found.dtype.names is not None
@@ -74,21 +78,22 @@ class Hdf5Recording(Recording):
             channels,
             properties=_properties(self._file),
             group_properties=group_properties,
-            notice=_reference_notice([path for path in references if is_selected(path, select)]),
+            notice=_reference_notice([path for path in references if _is_selected(path, select)]),
         )
 
-    def stream(self, index: int) -> Iterator[Samples]:
-        """See `Recording.stream`. Samples of several dimensions are in the order of the file: the last index changes first."""
-        source = self._sources[index]
-        dataset = source.dataset
-        if not _length(dataset):
-            return
-        if not dataset.shape:
-            yield _flat(dataset[()], source, dataset)
-            return
-        item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
-        for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
-            yield _flat(dataset[selection], source, dataset)
+    def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
+        """See `Recording.pieces`. Samples of several dimensions are in the order of the file: the last index changes first."""
+        for index in wanted:
+            source = self._sources[index]
+            dataset = source.dataset
+            if not _length(dataset):
+                continue
+            if not dataset.shape:
+                yield index, _flat(dataset[()], source, dataset)
+                continue
+            item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
+            for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
+                yield index, _flat(dataset[selection], source, dataset)
 
 
 def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:
@@ -177,3 +182,67 @@ def _shape(dataset: Any) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _is_selected(path: str, select: str) -> bool:
+    """Return whether ``select`` may name the object at a path, or something in it."""
+    return fnmatch.fnmatchcase(path, select) or select.startswith(f"{path}/") or fnmatch.fnmatchcase(f"{path}/", select)
+
+
+class _Hdf5Tree:
+    """Finds every object once by each of its paths. No group is entered in itself, and no other file is opened."""
+
+    def __init__(self, file: h5py.File, name: str, select: str) -> None:
+        self._file = file
+        self._name = name
+        self._select = select
+        self._count = 0
+
+    def walk(self) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
+        """Yield path and object, groups before their content, members in the order of their names.
+
+        Raises:
+            SourceBroken: a selected link leads to another file, or there are too many objects.
+        """
+        yield from self._walk(self._file, "", [h5py.h5o.get_info(self._file["/"].id).addr])
+
+    def _walk(self, group: h5py.Group, path: str, above: list[int]) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
+        for member in sorted(group):
+            if not path and member in _MATLAB:
+                continue
+            inner = f"{path}/{member}" if path else member
+            found = self._resolve(group, member, inner, 0)
+            if not isinstance(found, (h5py.Group, h5py.Dataset)):
+                continue  # a named type, or a link to nothing
+            self._count += 1
+            if self._count > OBJECTS:
+                raise SourceBroken(f"{self._name} has more than {OBJECTS} groups and datasets. Split it.")
+            address = h5py.h5o.get_info(found.id).addr
+            if isinstance(found, h5py.Dataset):
+                yield inner, found
+            elif address not in above and len(above) < _DEPTH:
+                yield inner, found
+                yield from self._walk(found, inner, [*above, address])
+
+    def _resolve(
+        self, group: h5py.Group, member: str, path: str, depth: int
+    ) -> h5py.Group | h5py.Dataset | h5py.Datatype | None:
+        """Return what a member is, without the library, which follows a soft link through a link to another file."""
+        if depth > _DEPTH:
+            return None
+        link = group.get(member, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            if _is_selected(path, self._select):
+                raise SourceBroken(
+                    f"{self._name}: {path} is a link to another file, {link.filename}, which is not read. Copy the data into the"
+                    " file, or leave it out by select."
+                )
+            return None
+        if isinstance(link, h5py.HardLink):
+            return group[member]
+        found: h5py.Group | h5py.Dataset | h5py.Datatype | None = self._file if link.path.startswith("/") else group
+        for part in [one for one in link.path.split("/") if one not in ("", ".")]:
+            if not isinstance(found, h5py.Group) or found.get(part, getlink=True, default=None) is None:
+                return None
+            found = self._resolve(found, part, path, depth + 1)
+        return found

@@ -1,14 +1,32 @@
-"""The JSON reader: the items of one array, or the document itself, as records."""
+"""The JSON reader: the items of an array in a document of any size, found without decoding them, as records.
+
+Well-formed items are split by a decoder, a block at a time. Elsewhere only quotes and brackets count, so a malformed item does
+not affect the others. The path to the array is followed token by token.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from connectors.formats.json.items import Items
+import msgspec
+
 from connectors.formats.ndjson.block import CELLS, read_texts
-from connectors.formats.text import DETECT, open_text
+from connectors.formats.text import DETECT, TextFile, open_text
+from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
+
+_TOKEN = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+)', re.DOTALL)
+_MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|"|[\[\]{},]', re.DOTALL)
+_COMMA = re.compile(rb"[ \t\r\n]*,")
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+_CUTS = 8
+"""How many possible cuts between two items are tried in a block."""
+_ONE_BY_ONE = 100
+"""How many items are then found one by one before the decoder is tried again."""
+_SPACE = b" \t\r\n"
 
 
 def read_json(
@@ -42,3 +60,229 @@ def read_json(
                 yield chunk
             buffered, size = [], 0
     yield from read_texts(buffered, location, record_bytes, cells, unit="Item", facts=facts)
+
+
+class Items:
+    """The items of one array. ``path``: the members that lead to it; empty for the document itself."""
+
+    def __init__(
+        self,
+        file: TextFile,
+        name: str,
+        path: Sequence[str],
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        record_bytes: int = RECORD_BYTES,
+    ) -> None:
+        self._file = file
+        self._name = name
+        self._path = tuple(path)
+        self._block_bytes = block_bytes
+        self._record_bytes = record_bytes
+        self._buffer = b""
+        self._at = 0
+        self._ended = False
+        self._empty = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield each item's JSON text. Without a path, a document that is an object is the only item.
+
+        Raises:
+            SourceBroken: there is no such array, or two of them, the document is truncated, text follows it, or an item is
+                above the size limit.
+        """
+        self._skip_space()
+        if not self._path and self._peek() == b"{":
+            yield self._read_rest()
+            return
+        self._enter_array()
+        one_by_one = 0
+        while True:
+            if one_by_one == 0:
+                yield from (many := self._decode_many())
+                one_by_one = 0 if many else _ONE_BY_ONE
+            else:
+                one_by_one -= 1
+            if (item := self._next_item()) is None:
+                break
+            yield item
+        self._require_end()
+
+    # ------------------------------------------------------------------------------------------------ the path to the array
+
+    def _enter_array(self) -> None:
+        for depth, member in enumerate(self._path):
+            self._skip_space()
+            if self._peek() != b"{":
+                raise SourceBroken(
+                    f"{self._name}: {self._path_text(depth)} is no object, so it has no member {member!r}."
+                )
+            self._at += 1
+            self._find_member(member, depth)
+        self._skip_space()
+        if self._peek() == b"":
+            raise self._truncated()
+        if self._peek() != b"[":
+            what = self._path_text(len(self._path))
+            raise SourceBroken(f"{self._name}: {what} is no array of records. Set records to the path of the array.")
+        self._at += 1
+
+    def _find_member(self, member: str, depth: int) -> None:
+        while True:
+            token = self._token()
+            if token == b",":
+                continue
+            if token == b"}":
+                raise SourceBroken(f"{self._name}: {self._path_text(depth)} has no member {member!r} (records).")
+            if not token.startswith(b'"') or self._token() != b":":
+                raise SourceBroken(f"{self._name} is not valid JSON before the array of records.")
+            if _decode_text(token) == member:
+                return
+            self._skip_value()
+
+    def _require_end(self) -> None:
+        """Read what follows the array to the end of the document, which must name no other array at the path."""
+        for depth in reversed(range(len(self._path))):
+            while (token := self._token()) != b"}":
+                if token == b",":
+                    continue
+                if not token.startswith(b'"') or self._token() != b":":
+                    raise SourceBroken(f"{self._name} is not valid JSON after the array of records.")
+                if _decode_text(token) == self._path[depth]:
+                    raise SourceBroken(
+                        f"{self._name}: {self._path_text(depth)} names {self._path[depth]!r} twice (records), so it does not say"
+                        " which one counts. The records of the first one were read."
+                    )
+                self._skip_value()
+        self._skip_space()
+        if self._peek():
+            raise SourceBroken(
+                f"{self._name}: text follows the end of the document, but one JSON document is expected."
+            )
+
+    def _skip_value(self) -> None:
+        depth = 0
+        while True:
+            token = self._token()
+            depth += (token in b"[{") - (token in b"]}")
+            if depth == 0:
+                return
+
+    def _path_text(self, depth: int) -> str:
+        return ".".join(self._path[:depth]) or "the document"
+
+    def _token(self) -> bytes:
+        while True:
+            found = _TOKEN.match(self._buffer, self._at)
+            # A token that reaches the end of the buffer may continue after it.
+            if found is not None and (found.end() < len(self._buffer) or self._ended):
+                self._at = found.end()
+                return found[1]
+            self._require_more()
+
+    # ------------------------------------------------------------------------------------------------ the items
+
+    def _decode_many(self) -> list[bytes]:
+        """Return as many items as the decoder finds in the buffer at once; none if it can't.
+
+        The buffer is cut after a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
+        items: the text before the cut can be read in one way only.
+        """
+        end = len(self._buffer)
+        for _ in range(_CUTS):
+            end = self._buffer.rfind(b"}", self._at, end)
+            if end < 0:
+                return []
+            comma = _COMMA.match(self._buffer, end + 1)
+            if comma is None:
+                continue
+            try:
+                items = _RAWS.decode(b"[%b]" % self._buffer[self._at : end + 1])
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            self._at = comma.end()
+            return [bytes(item) for item in items]
+        return []
+
+    def _next_item(self) -> bytes | None:
+        """Return the next item's text by counting brackets, without a check of their content; None after the last."""
+        start, depth, at = self._at, 0, self._at
+        while True:
+            found = _MARK.search(self._buffer, at)
+            if found is None or found[0] == b'"' or (found.end() == len(self._buffer) and not self._ended):
+                at = (found.start() if found is not None else len(self._buffer)) - start
+                self._require_more()
+                start = 0
+                continue
+            at = found.end()
+            mark = found[0]
+            if mark in b"[{":
+                depth += 1
+            elif mark in b"]}" and depth:
+                depth -= 1
+            elif depth == 0 and mark in {b",", b"]"}:
+                item = self._buffer[start : found.start()].strip(_SPACE)
+                if mark == b"]":
+                    # If an item comes before the bracket, stay before the bracket: the next call finds the end.
+                    self._at = found.start() if item else at
+                    return item or None
+                self._at = at
+                return item
+            elif depth == 0 and mark == b"}":
+                raise SourceBroken(f"{self._name}: a closing brace has no opening one; the rest can't be read.")
+
+    def _read_rest(self) -> bytes:
+        while self._read_more():
+            continue
+        return self._buffer[self._at :].strip(_SPACE)
+
+    # ------------------------------------------------------------------------------------------------ the bytes
+
+    def _skip_space(self) -> None:
+        while True:
+            rest = self._buffer[self._at :]
+            left = rest.lstrip(_SPACE)
+            self._at += len(rest) - len(left)
+            if left or not self._read_more():
+                return
+
+    def _peek(self) -> bytes:
+        return self._buffer[self._at : self._at + 1]
+
+    def _read_more(self) -> bool:
+        """Read more into the buffer without its processed part, and return True if there was more."""
+        rest = self._buffer[self._at :]
+        if len(rest) > self._record_bytes:
+            raise SourceBroken(
+                f"{self._name}: a record is larger than {self._record_bytes} bytes. Set records to the path of the array that"
+                " holds the records."
+            )
+        data = b"" if self._ended else self._file.read(self._block_bytes)
+        self._ended = not data
+        self._empty = self._empty and not data.strip(_SPACE)
+        self._buffer, self._at = rest + data, 0
+        return bool(data)
+
+    def _require_more(self) -> None:
+        """Read more into the buffer.
+
+        Raises:
+            SourceBroken: the file has ended before.
+        """
+        if self._ended:
+            raise self._truncated()
+        self._read_more()
+
+    def _truncated(self) -> SourceBroken:
+        if self._empty:
+            return SourceBroken(f"{self._name} is empty.")
+        return SourceBroken(
+            f"{self._name} ends in the middle of its JSON: it was truncated, or is still being written."
+        )
+
+
+def _decode_text(token: bytes) -> str | None:
+    try:
+        return _TEXT.decode(token)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 import msgspec
@@ -51,19 +51,19 @@ class MatRecording(Recording):
                 channels.append(MeasuredChannel(group="/".join(group), name=own, length=array.size, properties=shape))
         super().__init__(channels, properties={}, group_properties={}, notice=notice)
 
-    def stream(self, index: int) -> Iterator[Samples]:
-        """See `Recording.stream`. A matrix is read column by column, as MATLAB stores it."""
-        source = self._sources[index]
-        array = dict(_arrays(self._load(source.variable), ()))[source.fields]
-        flat = array.reshape(-1, order="F")
-        step = max(1, PIECE_BYTES // max(1, flat.dtype.itemsize))
-        for start in range(0, flat.size, step):
-            yield flat[start : start + step]
+    def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
+        """See `Recording.pieces`. A matrix is read column by column, as MATLAB stores it."""
+        for index in wanted:
+            source = self._sources[index]
+            flat = dict(_arrays(self._load(source.variable), ()))[source.fields].reshape(-1, order="F")
+            step = max(1, PIECE_BYTES // max(1, flat.dtype.itemsize))
+            for start in range(0, flat.size, step):
+                yield index, flat[start : start + step]
 
     def _variables(self) -> tuple[list[str], str]:
-        """Return the names of the variables that can be read, and a notice about the others.
+        """Return the names of readable variables, and a notice about the others.
 
-        From version 5 on, each variable is read from a part of the file of its own: in the whole file, scipy fails at an object.
+        From version 5 on, each variable is read from its own part of the file: in the whole file, scipy fails at an object.
         """
         major, _ = matfile_version(self._file)
         if not major:

@@ -12,10 +12,8 @@ import polars as pl
 
 from connectors.formats.column_names import UniqueNames
 from connectors.formats.frames import field_names, records_to_frame
-from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples
-from connectors.formats.measurement.options import Statistic
+from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples, sample_texts
 from connectors.formats.measurement.statistics import ChannelStatistics
-from connectors.formats.measurement.text import sample_texts
 from ingestd.sdk import NOTICE
 from ingestd.sdk.formats import RecordChunk, RecordLocation
 
@@ -28,7 +26,7 @@ def read_recording(
     recording: Recording,
     *,
     records: Literal["channels", "samples", "properties"],
-    statistics: Collection[Statistic],
+    statistics: Collection[str],
     select: str,
 ) -> Iterator[RecordChunk]:
     """Yield the records of a recording, at least one chunk.
@@ -53,9 +51,7 @@ def read_recording(
 _Located = tuple[str, dict[str, str | None]]
 
 
-def _channel_records(
-    recording: Recording, wanted: Sequence[int], statistics: Collection[Statistic]
-) -> Iterator[_Located]:
+def _channel_records(recording: Recording, wanted: Sequence[int], statistics: Collection[str]) -> Iterator[_Located]:
     found = {index: ChannelStatistics() for index in wanted}
     if statistics:
         for index, piece in recording.pieces(wanted):
@@ -64,11 +60,7 @@ def _channel_records(
         channel = recording.channels[index]
         if statistics:
             _check_length(channel, found[index].count)
-        inherited = {
-            **recording.properties,
-            **recording.group_properties.get(channel.group, {}),
-            **channel.properties,
-        }
+        inherited = {**recording.properties, **recording.group_properties.get(channel.group, {}), **channel.properties}
         yield (
             channel.path,
             {

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.formats.measurement.channels import Samples
-from connectors.formats.measurement.options import Statistic
-from connectors.formats.measurement.text import sample_text
+from connectors.formats.measurement.channels import Samples, sample_text
 
 _NUMBERS = "iufb"
 _ORDERED = "iufbM"
@@ -62,7 +60,7 @@ class ChannelStatistics:
                 self._squares += np.square(exact, out=exact).sum()
             self._numbers += used.size
 
-    def texts(self, statistics: Collection[Statistic]) -> dict[str, str]:
+    def texts(self, statistics: Collection[str]) -> dict[str, str]:
         """Return the statistics as fields; those that the samples don't have are absent. ``nan_count`` is one if it is not 0."""
         found: dict[str, Any] = {
             "count": self.count,

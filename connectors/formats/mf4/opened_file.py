@@ -113,6 +113,6 @@ def _tag(file: BinaryIO, address: int) -> bytes:
 
 
 def _link(file: BinaryIO, address: int, number: int) -> int:
-    """Return a link of the block at an address; 0 behind the end of the file."""
+    """Return a link of the block at an address; 0 after the end of the file."""
     file.seek(address + _LINKS_AT + 8 * number)
     return int.from_bytes(file.read(8), "little")

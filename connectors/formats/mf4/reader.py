@@ -80,10 +80,6 @@ class Mf4Recording(Recording):
             notice=" ".join(notices),
         )
 
-    def stream(self, index: int) -> Iterator[Samples]:
-        """See `Recording.stream`."""
-        return (piece for _, piece in self.pieces([index]))
-
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
         """See `Recording.pieces`. Samples that the file marks as invalid are masked."""
         for number, indexes in groupby(sorted(wanted), key=lambda index: self._sources[index][0]):

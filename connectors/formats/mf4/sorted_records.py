@@ -40,7 +40,7 @@ class _GroupPiece:
 
 
 class _NotedReads:
-    """A file of which the last read is noted."""
+    """A file that notes its last read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,5 +1,27 @@
 """NDJSON: one JSON object in each line, with values exactly as they are written."""
 
-from connectors.formats.ndjson.options import Ndjson
+from __future__ import annotations
 
-__all__ = ["Ndjson"]
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Literal
+
+from pydantic import Field
+
+from connectors.formats.text import DETECT, EncodingName
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
+
+
+class Ndjson(Format):
+    """One JSON object in each line."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".ndjson", ".jsonl")
+
+    type: Literal["ndjson"] = "ndjson"
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """See `connectors.formats.ndjson.reader.read_ndjson`."""
+        from connectors.formats.ndjson.reader import read_ndjson  # noqa: PLC0415 - imported for a file that is read
+
+        return read_ndjson(file, name, encoding=self.encoding)

@@ -1,4 +1,4 @@
-"""Blocks of JSON texts, each of which is a record: read by columns if all are flat, else one by one."""
+"""Blocks of JSON texts; each text is a record. They are read by columns if all are flat, else one by one."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def read_texts(
     size: int | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> Iterator[RecordChunk]:
-    """Yield the records of JSON texts, the first of which comes after ``location``.
+    """Yield the records of JSON texts; the first text comes after ``location``.
 
     Several chunks if names differ a lot. ``unit``: the name of a text in a reason. ``between``: the number of bytes between
-    two texts. ``size``: the number of bytes of all texts, if the last one has no bytes behind it.
+    two texts. ``size``: the number of bytes of all texts, if the last one has no bytes after it.
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:
@@ -81,13 +81,7 @@ def _chunk(
         records = read_flat(texts, cells)
     if records is None:
         records, numbers, rejects = _read_one_by_one(numbers, texts, record_bytes, cells, unit)
-    return RecordChunk(
-        records=records,
-        positions=row_positions(numbers),
-        rejects=tuple(rejects),
-        end=end,
-        facts=facts,
-    )
+    return RecordChunk(records=records, positions=row_positions(numbers), rejects=tuple(rejects), end=end, facts=facts)
 
 
 def _read_one_by_one(

@@ -20,7 +20,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
-from connectors.formats.ndjson.repeated_names import find_unsure, require_unique_names
+from connectors.formats.ndjson.exact import find_unsure, require_unique_names
 
 _VALUE = msgspec.json.Decoder(float_hook=str)
 _MINUS_ZERO = re.compile(rb"-0(?![.eE\d])")

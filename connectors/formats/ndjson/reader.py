@@ -60,9 +60,7 @@ def read_ndjson(
     if is_empty and start is None:
         raise SourceBroken(f"{name} is empty: it has no lines.")
     if is_empty:
-        yield RecordChunk(
-            records=pl.DataFrame(), positions=row_positions([]), rejects=(), end=location, facts=text.facts
-        )
+        yield RecordChunk(records=pl.DataFrame(), positions=row_positions([]), end=location, facts=text.facts)
 
 
 def _skip_line(

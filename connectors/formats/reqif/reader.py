@@ -49,7 +49,7 @@ def read_reqif(
     attribute by the name of its definition, and for a relation ``source`` and ``target``, the identifiers of two requirements.
     Formatted text becomes plain text. Several values of an enumeration are a sorted JSON list.
 
-    If definitions are missing or behind their use, the elements are stored in a temporary file and read at the end.
+    If definitions are missing or after their use, the elements are stored in a temporary file and read at the end.
 
     Raises:
         SourceBroken: the file is no well-formed XML, declares entities, is no ReqIF, or has more than ``deferred_bytes`` of
@@ -68,13 +68,13 @@ def read_reqif(
             if tag != element:
                 return None
             if not deferred.tell():
-                with suppress(_NotDefined):  # then it is stored, as are the ones behind it, so that they stay in order
+                with suppress(_NotDefined):  # then it is stored, as are the ones after it, so that they stay in order
                     return names.record(one)
             text = tostring(one)
             deferred.write(len(text).to_bytes(8, "big") + text)
             if deferred.tell() > deferred_bytes:
                 raise SourceBroken(
-                    f"{name} defines its types (SPEC-TYPES, DATATYPES) behind more than {deferred_bytes} bytes of their use, or"
+                    f"{name} defines its types (SPEC-TYPES, DATATYPES) after more than {deferred_bytes} bytes of their use, or"
                     " not at all. Export it again with its definitions before SPEC-OBJECTS."
                 )
             return None
@@ -149,10 +149,7 @@ class _DefinitionNames:
             self._name_attributes()
 
     def _name_attributes(self) -> None:
-        """Give the attributes of one type names of their own: of two with one name, the second by its identifier gets a number.
-
-        Equal names in different types are one field.
-        """
+        """Name the attributes of one type: of two with one name, the second by identifier gets a number."""
         by_identifier = sorted(self._of_type)
         names = numbered_names([name for _, name in by_identifier])
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}

@@ -81,10 +81,6 @@ class TdmsRecording(Recording):
             notice=f"The last segment of {name} is incomplete; what it has was read." if is_cut else "",
         )
 
-    def stream(self, index: int) -> Iterator[Samples]:
-        """See `Recording.stream`."""
-        return (piece for _, piece in self.pieces([index]))
-
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
         """See `Recording.pieces`; channels of a fixed sample size are read in one pass over the file."""
         paths = {self._channels[index].path for index in wanted}

@@ -46,10 +46,7 @@ _LINES_PER_COINCIDENCE = 20
 
 
 class Encoding(msgspec.Struct, frozen=True, kw_only=True):
-    """``name`` is for people, ``codec`` for Python. ``mark``: the number of bytes of the byte order mark.
-
-    ``guessed``: nothing in the file states or proves the encoding.
-    """
+    """``name`` is for people, ``codec`` for Python. ``mark``: bytes of the byte order mark. ``guessed``: nothing proves it."""
 
     name: str
     codec: str

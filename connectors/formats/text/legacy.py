@@ -58,9 +58,7 @@ _MARGIN = 0.1
 _CONVINCING = 0.8
 # Signs beside words and numbers (5 °C, 10 m², ±1, Ø 8, “so” – …) count as letters only between letters.
 _SIGNS = rb"\x80\x82\x84\x85\x89\x91-\x97\x99\xa0\xa7\xa9\xab\xae\xb0-\xb5\xb7\xbb-\xbe\xd7\xd8\xf7\xf8"
-_LETTERS = re.compile(
-    rb"(?<=[A-Za-z\xc0-\xff])[\x80-\xff](?=[A-Za-z\xc0-\xff])|[^\x00-\x7f%s]" % _SIGNS,
-)
+_LETTERS = re.compile(rb"(?<=[A-Za-z\xc0-\xff])[\x80-\xff](?=[A-Za-z\xc0-\xff])|[^\x00-\x7f%s]" % _SIGNS)
 
 
 def guess_legacy(lines: Iterable[bytes]) -> str:
@@ -90,10 +88,7 @@ def _pairs_in_a_row(pairs: re.Pattern[bytes], sample: bytes) -> float:
 
 
 def _other_script(sample: bytes) -> str | None:
-    """Return the encoding with the largest share of typical characters.
-
-    The result is None if none has a share of one half.
-    """
+    """Return the encoding with the largest share of typical characters; None if no share is one half."""
     share, best = 0.0, ""
     for codec in _TYPICAL:
         if (found := _typical_share(sample, codec)) > share:

@@ -81,10 +81,7 @@ class TextFile:
 
 
 def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
-    """Open ``file``, which is at its start, as UTF-8.
-
-    A byte order mark of the configured encoding is skipped, too.
-    """
+    """Open ``file``, at its start, as UTF-8. A byte order mark of the configured encoding is skipped, too."""
     beginning = b""
     while len(beginning) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(beginning))):
         beginning += more

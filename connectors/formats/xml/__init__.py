@@ -1,5 +1,41 @@
 """XML: the elements at one path of a document; each is a record."""
 
-from connectors.formats.xml.options import Xml
+from __future__ import annotations
 
-__all__ = ["Xml"]
+from collections.abc import Iterator
+from typing import Annotated, BinaryIO, ClassVar, Literal
+
+from pydantic import Field
+
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
+
+
+class Xml(Format):
+    """An XML document; the elements at a path are its records."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".xml",)
+
+    type: Literal["xml"] = "xml"
+    records: str = Field(
+        default="*",
+        pattern=r"^[^/\s]+(/[^/\s]+)*$",
+        description=(
+            "The path from below the root to the elements that are records, such as results/row; * means any name. Names are"
+            " without namespace. Each child of a record is a field, attributes are @name, nested names are joined by dots."
+        ),
+    )
+    lists: tuple[Annotated[str, Field(pattern=r"^[^/\s]+(/[^/\s]+)*$")], ...] = Field(
+        default=(),
+        description=(
+            "Paths from a record to elements that may be repeated, such as part or part/property. They become a JSON list of"
+            " objects, for 'each' of a mapping."
+        ),
+        examples=[["part", "part/property"]],
+    )
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """See `connectors.formats.xml.reader.read_xml`."""
+        from connectors.formats.xml.reader import read_xml  # noqa: PLC0415 - imported for a file that is read
+
+        return read_xml(file, name, path=self.records.split("/"), lists=self.lists)

@@ -6,6 +6,7 @@ It rejects entities, which can make a small file endless.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
@@ -25,15 +26,7 @@ RecordOf: TypeAlias = Callable[[Sequence[Element], Element], XmlRecord | None]
 """Returns the record of an element, if it is one."""
 
 
-def read_xml(
-    file: BinaryIO,
-    name: str,
-    *,
-    path: Sequence[str],
-    lists: Sequence[str] = (),
-    rows: int = ROWS,
-    record_bytes: int = RECORD_BYTES,
-) -> Iterator[RecordChunk]:
+def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
     """Yield the elements at ``path`` as records, at least one chunk. Positions are their numbers from 1.
 
     ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are ignored.
@@ -56,8 +49,6 @@ def read_xml(
         record,
         is_kept=lambda above, _: len(above) > len(wanted),
         advice=" Set records to the path of the elements that are records.",
-        rows=rows,
-        record_bytes=record_bytes,
     )
 
 
@@ -153,30 +144,30 @@ def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bo
     return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
 
 
+@dataclass(slots=True)
 class _BoundedXml:
     """A file with a limit for the bytes that are read without finding a record."""
 
-    def __init__(self, file: BinaryIO, name: str, most: int, advice: str) -> None:
-        self._file = file
-        self._name = name
-        self._most = most
-        self._advice = advice
-        self._since = 0
+    file: BinaryIO
+    name: str
+    most: int
+    advice: str
+    count: int = 0
 
     def restart(self) -> None:
         """Restart the count, because a record was found, or nothing of what was read is held."""
-        self._since = 0
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self._since += len(data)
-        if self._since > self._most + len(data):
-            raise SourceBroken(f"{self._name}: {self._most} bytes were read without a record.{self._advice}")
+        data = self.file.read(size)
+        self.count += len(data)
+        if self.count > self.most + len(data):
+            raise SourceBroken(f"{self.name}: {self.most} bytes were read without a record.{self.advice}")
         return data
 
 
 def _chunk(records: Sequence[XmlRecord], row: int) -> RecordChunk:
-    """Return the chunk of records, the last of which has the number ``row``. An element without content has the empty text."""
+    """Return the chunk of records; the last one has the number ``row``. An element without content has the empty text."""
     records = [record or {"text": ""} for record in records]
     return RecordChunk(
         records=records_to_frame(records, field_names(records)),

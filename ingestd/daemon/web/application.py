@@ -17,7 +17,6 @@ from ingestd.daemon.web.metrics import DaemonLevels, exposition
 from ingestd.daemon.web.pages import PageContents
 from ingestd.daemon.web.server import WebServer
 from ingestd.daemon.web.site import Site
-from ingestd.sdk import ListsWaiting
 from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit
 
@@ -71,11 +70,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
             notices=assembly.notices.every,
             health=assembly.supervisor.health,
             passes=assembly.passes,
-            waiting=lambda: {
-                reader.pipeline: reader.connector
-                for reader in assembly.readers
-                if isinstance(reader.connector, ListsWaiting)
-            },
+            waiting=lambda: {reader.pipeline: reader.connector for reader in assembly.readers},
             throughput=counts.throughput,
         )
         site = Site(

@@ -13,7 +13,6 @@ from ingestd.daemon.web.metrics import DaemonLevels
 from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.mirror.reports import FailedPart
 from ingestd.mirror.sqlite import damage_named
-from ingestd.sdk import ListsWaiting
 
 
 async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:
@@ -45,7 +44,6 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             waiting={
                 (reader.pipeline, reason): count
                 for reader in assembly.readers
-                if isinstance(reader.connector, ListsWaiting)
                 for reason, count in reader.connector.count_waiting().items()
             },
             health=assembly.supervisor.health(),

@@ -25,7 +25,7 @@ from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.drift import START
 from ingestd.mirror.port import LaneBlocker, PipelineStatus
 from ingestd.mirror.rejections import Selection
-from ingestd.sdk import ListsWaiting
+from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings
 
 _PAGE = 50
@@ -81,7 +81,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     pipelines: Mapping[str, PipelineStatus]
     notices: Mapping[str, Sequence[str]]
     held: Mapping[str, int]
-    sources: Mapping[str, ListsWaiting]
+    sources: Mapping[str, Connector]
 
 
 class PageContents:
@@ -99,7 +99,7 @@ class PageContents:
         notices: Callable[[], tuple[OperatorNotice, ...]],
         health: Callable[[], tuple[SourceHealth, ...]] = tuple,
         passes: SourcePasses,
-        waiting: Callable[[], Mapping[str, ListsWaiting]],
+        waiting: Callable[[], Mapping[str, Connector]],
         throughput: Callable[[str], Sequence[int]],
     ) -> None:
         self._throughput = throughput

@@ -22,11 +22,9 @@ A connector with an option of the type `FormatSetting` decodes bytes with any of
 """
 
 from ingestd.sdk.formats.decoder import broken_instead_of_failed, decode
-from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format
+from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format, IsolatedFormat
 from ingestd.sdk.formats.installed import FormatSetting, configured_format, format_class, format_names
-from ingestd.sdk.formats.parser_process import IsolatedFormat
-from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
-from ingestd.sdk.formats.record_count import check_count
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, check_count, row_positions
 
 __all__ = [
     "FORMAT_CONTRACT",

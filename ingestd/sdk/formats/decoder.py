@@ -8,8 +8,7 @@ from typing import BinaryIO
 
 from ingestd.core.errors import SourceBroken, SourceError
 from ingestd.sdk.formats.format import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
-from ingestd.sdk.formats.record_count import check_count
+from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
 
 _REASON_CHARACTERS = 300
 

@@ -1,20 +1,28 @@
-"""The format: settings, and the reading of an open file."""
+"""The format: settings, and the reading of an open file, in this process or in a child process."""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, BinaryIO, ClassVar
+from contextlib import ExitStack
+from importlib.util import find_spec
+from io import UnsupportedOperation
+from typing import BinaryIO, ClassVar, Self, cast
 
-from pydantic import BaseModel, ConfigDict
+import msgspec
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
+from ingestd.core.errors import SourceBroken, SourceUnavailable
+from ingestd.sdk.formats.parser_process.messages import ParseOrder
+from ingestd.sdk.formats.parser_process.pool import DEFAULT, Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk
-
-if TYPE_CHECKING:
-    from ingestd.sdk.formats.parser_process import Parsers
 
 FORMAT_CONTRACT = 1
 """The version of the contract of formats that this runtime has."""
+
+_CHUNK_BYTES = 2**20
 
 
 class Format(BaseModel, ABC):
@@ -27,7 +35,7 @@ class Format(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     contract: ClassVar[int] = FORMAT_CONTRACT
-    """The version of this contract that the format was written for; another one is refused when it is loaded."""
+    """The version of this contract that the format was written for; other versions are refused when it is loaded."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The suffixes of files of this format, in lower case. A folder with this format reads them by default."""
 
@@ -51,12 +59,88 @@ class Format(BaseModel, ABC):
         """
 
     def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:  # noqa: ARG002
-        """Yield what `read` yields, without the records of ``known`` sections; see `ingestd.sdk.ReadsSections`.
-
-        A format that can't compare sections yields everything.
-        """
+        """Yield what `read` yields; without ``known`` sections if the format has sections (`ingestd.sdk.ReadsSections`)."""
         return self.read(file, name)
 
     def with_parsers(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process
         """Return the same format; if it is parsed in a child process, by one of ``parsers``."""
         return self
+
+
+class IsolatedFormat(Format):
+    """A format with `parse` instead of `read`. It runs in a child process, because its parser may crash or exhaust memory."""
+
+    copied_bytes: ClassVar[int] = 256 * 2**20
+    """The limit for what is unpacked to the disk of temporary files, where the parser can seek in it."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """The modules that the parser imports from packages of an extra, and what to install for them."""
+
+    _parsers: Parsers = PrivateAttr(default_factory=lambda: DEFAULT)
+
+    def check_usable(self) -> None:
+        """Check that the needed modules are installed; none is imported.
+
+        Raises:
+            SourceUnavailable: one is missing; the sentence names what to install.
+        """
+        for module, package in self.needs.items():
+            if find_spec(module) is None:
+                kind = type(self).model_fields["type"].default
+                raise SourceUnavailable(
+                    f"The format {kind} needs the package {package}, which is not installed: run pip install '{package}'."
+                )
+
+    @abstractmethod
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """Yield the records as `Format.read` does, from a file on disk in which the parser can seek."""
+
+    def with_parsers(self, parsers: Parsers) -> Self:
+        """Return the same format, parsed by the processes of a connector."""
+        bound = self.model_copy()
+        bound._parsers = parsers  # noqa: SLF001 - the copy made here
+        return bound
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """See `Format.read`. If the parser process dies, it raises `SourceBroken`."""
+        self.check_usable()
+        kind = type(self)
+        order = ParseOrder(
+            module=kind.__module__,
+            format=kind.__qualname__,
+            paths=tuple(path for path in sys.path if path),
+            settings=msgspec.Raw(self.model_dump_json().encode()),
+            file=name,
+        )
+        with ExitStack() as stack:
+            try:
+                descriptor = file.fileno()
+            except (UnsupportedOperation, AttributeError):
+                descriptor = stack.enter_context(_copy_to_disk(file, name, self.copied_bytes)).fileno()
+            yield from self._parsers.parse(order, descriptor)
+
+
+def _copy_to_disk(file: BinaryIO, name: str, most: int) -> BinaryIO:
+    """Copy an unpacked or in-memory file to an unnamed file on disk.
+
+    Raises:
+        SourceBroken: it is larger than ``most`` bytes. No more than these are written.
+    """
+    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
+    try:
+        for data in _bounded(file, name, most):
+            copy.write(data)
+        copy.flush()
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _bounded(file: BinaryIO, name: str, most: int) -> Iterator[bytes]:
+    left = most
+    while data := file.read(_CHUNK_BYTES):
+        left -= len(data)
+        if left < 0:
+            raise SourceBroken(f"{name} is larger than {most >> 20} MiB once unpacked. Drop it unpacked.")
+        yield data

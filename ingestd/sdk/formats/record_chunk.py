@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import polars as pl
 from msgspec.structs import replace
 
 from ingestd.core.unreadable import reject_unreadable
-from ingestd.sdk import Batch, Cursor, Reject, Section, UnreadableColumn
+from ingestd.sdk import Batch, Cursor, Reject, Section, SourceBroken, UnreadableColumn
 
 BLOCK_BYTES = 4 * 2**20
 """How much is read at a time: large enough for work by columns, small enough for bounded memory."""
@@ -54,10 +54,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[UnreadableColumn, ...] = ()
 
     def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
-        """Return the chunk as a batch that ends at ``cursor``.
-
-        The chunk's own facts take precedence over ``facts``.
-        """
+        """Return the chunk as a batch that ends at ``cursor``. Its own facts take precedence over ``facts``."""
         return Batch(
             records=self.records,
             positions=self.positions,
@@ -86,6 +83,23 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def check_count(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
+    """Yield the chunks of a whole file; every reading of a format is passed through here.
+
+    Raises:
+        SourceBroken: the file has another number of records than its chunks state; after the last chunk.
+    """
+    read, total = 0, None
+    for chunk in chunks:
+        read += chunk.records.height + len(chunk.rejects)
+        total = chunk.total
+        yield replace(chunk, total=None)  # chunks of several files may follow each other
+    if total is not None and total != read:
+        raise SourceBroken(
+            f"{name} is damaged: it says that it has {total} records, and {read} can be read. Let it be written again."
+        )
+
+
 def row_positions(rows: Sequence[int]) -> pl.Series:
     """Return row numbers as the positions of records."""
     return pl.Series("position", rows, dtype=pl.Int64)
@@ -102,8 +116,5 @@ def escape_stray_bytes(text: str) -> str:
 
 
 def _one_byte(found: re.Match[str]) -> str:
-    """Return the escape of a stray byte of an encoding other than UTF-8.
-
-    `connectors.formats.text.text_file` wrote it as three bytes.
-    """
+    """Return the escape of a byte that `connectors.formats.text.text_file` wrote as three: of an encoding besides UTF-8."""
     return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

@@ -13,14 +13,13 @@ is for sources that are servers: it breaks connections with a `WireProxy`. `Kill
 `MemoryConformance` measures memory. `ingestd connector check` runs all of them.
 """
 
-from ingestd.sdk.testing.acknowledgements import acknowledgement
-from ingestd.sdk.testing.conformance import ConnectorConformance
+from ingestd.sdk.testing.conformance import ConnectorConformance, Rig
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
 from ingestd.sdk.testing.faults import FaultConformance, FaultRig
 from ingestd.sdk.testing.format_suite import FormatConformance, FormatSample
 from ingestd.sdk.testing.kills import KillConformance, KillRig
 from ingestd.sdk.testing.memory import MemoryConformance, MemoryRig
-from ingestd.sdk.testing.rig import Rig
+from ingestd.sdk.testing.source_reader import acknowledgement
 from ingestd.sdk.testing.wire_proxy import WireProxy
 
 __all__ = [

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ingestd.sdk.batches import attach_rejects
-from ingestd.sdk.connector import Connector, SourceContext
-from ingestd.sdk.connector_plugins import load_connector
+from ingestd.sdk.connector import Connector
+from ingestd.sdk.plugins import load_connector
+from ingestd.sdk.source_context import SourceContext
 from ingestd.sdk.testing.source_reader import check
 
 _WAIT_SECONDS = 300
@@ -33,10 +34,7 @@ class ChildReading:
 
 
 def read_in_child(source: Mapping[str, Any], base: Path) -> ChildReading:
-    """Read a source to its end in a new process; each batch is committed, and dropped.
-
-    ``source``: the settings of the source with ``connector``. ``base``: the folder of the configuration.
-    """
+    """Read a source with these settings to its end in a new process, which commits and drops each batch."""
     done = _run(source, base, kept=base / "kept", kill=False)
     check(done.returncode == 0, f"The source can't be read: {done.stderr}")
     found = json.loads(done.stdout)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import polars as pl
 
 from ingestd.core.errors import SourceError
-from ingestd.sdk.connector import Verifies
-from ingestd.sdk.testing.acknowledgements import acknowledgement
-from ingestd.sdk.testing.rig import Rig
+from ingestd.sdk.connector import Connector, Verifies
 from ingestd.sdk.testing.source_checks import (
     FOREIGN_CURSORS,
     check_accepts,
@@ -19,7 +19,52 @@ from ingestd.sdk.testing.source_checks import (
     future_cursors,
     sentences_of,
 )
-from ingestd.sdk.testing.source_reader import check, partitions_of, read, read_next, records_of, rejects_of, skip
+from ingestd.sdk.testing.source_reader import (
+    acknowledgement,
+    check,
+    partitions_of,
+    read,
+    read_next,
+    records_of,
+    rejects_of,
+    skip,
+)
+
+
+class Rig(ABC):
+    """A real source with at least three records at first, preferably in several batches.
+
+    ``unchanged_yields_nothing``: a reading from the last cursor of an unchanged source yields nothing. False for a snapshot
+    of a source that cannot report changes, such as a table. It must stay True for an incremental source.
+    """
+
+    unchanged_yields_nothing: ClassVar[bool] = True
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """Texts of the options that no sentence may contain."""
+
+    @abstractmethod
+    def connector(self) -> Connector:
+        """Return a new connector for the same source, as after a restart of the daemon."""
+
+    @abstractmethod
+    def add(self) -> None:
+        """Add a record to the source, after the others."""
+
+    @abstractmethod
+    def change(self) -> None:
+        """Change a value of an existing record."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Remove a record."""
+
+    def add_unreadable(self) -> bool:
+        """Add a record that cannot be read, after the others; return False if there is none, so nothing is tested."""
+        return False
+
+    def broken(self) -> Connector | None:
+        """Return a connector of a source that cannot be read; None if nothing can be broken."""
+        return None
 
 
 class ConnectorConformance:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from typing import ClassVar
 
-from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.core.record import Batch, Cursor
 from ingestd.sdk.batches import attach_rejects
 from ingestd.sdk.connector import Connector, Watches
 from ingestd.sdk.testing.source_checks import (
@@ -169,9 +169,5 @@ class ConsumeConformance:
 def _prepare(session: _Session, cursor: Cursor | None) -> None:
     """Read once, so that the source accepts messages; nothing waits."""
     for partition in partitions_of(session.connector):
-        _read_nothing(session.connector, partition, cursor)
-
-
-def _read_nothing(connector: Connector, partition: Partition, cursor: Cursor | None) -> None:
-    found = records_of(list(attach_rejects(connector.read(partition, cursor))))
-    check(not found, f"Nothing was sent, but {found} are read.")
+        found = records_of(list(attach_rejects(session.connector.read(partition, cursor))))
+        check(not found, f"Nothing was sent, but {found} are read.")

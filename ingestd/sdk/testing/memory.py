@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ingestd.sdk.connector_plugins import load_connector
+from ingestd.sdk.plugins import load_connector
 from ingestd.sdk.testing.child_reader import read_in_child
 from ingestd.sdk.testing.source_reader import check
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from ingestd.core.errors import SourceError
 from ingestd.core.record import Cursor, Partition
 from ingestd.sdk.batches import attach_rejects
-from ingestd.sdk.connector import Connector, Notices, Verifies
+from ingestd.sdk.connector import Connector, Verifies
 from ingestd.sdk.testing.source_reader import check
 
 STOP_SECONDS = 2.0
@@ -101,8 +101,7 @@ def sentences_of(connector: Connector) -> list[str]:
         found.append(str(error))
     if isinstance(connector, Verifies):
         found += [step.sentence for step in connector.verify()]
-    if isinstance(connector, Notices):
-        found += connector.notices()
+    found += connector.notices()
     if (health := connector.health()) is not None:
         found.append(health.sentence)
     return found

@@ -1,12 +1,12 @@
-"""Functions of the suite that read a source and compare the result."""
+"""Functions of the suites that read a source, compare the result, and make an acknowledgement of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from ingestd.core.record import Batch, Cursor, Partition, Reject
+from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition, Reject, Rejected
 from ingestd.sdk.batches import attach_rejects
 from ingestd.sdk.connector import Connector
 
@@ -62,3 +62,15 @@ def records_of(batches: Sequence[Batch]) -> Records:
 def rejects_of(batches: Sequence[Batch]) -> list[Reject]:
     """Return the rejected records of some batches."""
     return [reject for batch in batches for reject in batch.rejects]
+
+
+def acknowledgement(
+    *, rejects: Iterable[Rejected] = (), ended: float = 1e9, records: int = 0, facts: Mapping[str, str] | None = None
+) -> Acknowledgement:
+    """Return the results of a reading of ``records`` records: each created an entry, except ``rejects``."""
+    rejected = tuple(rejects)
+    return Acknowledgement(
+        run=1, started=ended - 1, ended=ended, pipeline="test", sink="Masses in bench", digest="d", records=records,
+        created=records - len(rejected), updated=0, unchanged=0, removed=0, rejected=len(rejected),
+        refused=sum(one.subject != "record" for one in rejected), facts=facts or {}, rejects=lambda: iter(rejected),
+    )  # fmt: skip

@@ -14,13 +14,11 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
 from ingestd.sdk import SourceBroken, limit_process, limit_work
-from ingestd.sdk.formats.parser_process.isolated import IsolatedFormat
-from ingestd.sdk.formats.parser_process.limits import ParserLimits
 from ingestd.sdk.formats.parser_process.messages import (
     Accepted,
     Broken,
@@ -29,6 +27,7 @@ from ingestd.sdk.formats.parser_process.messages import (
     DiskFailed,
     FinalMessage,
     ParseOrder,
+    ParserLimits,
     ParsingEnded,
     receive_order,
     send,
@@ -81,7 +80,7 @@ def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> FinalMe
     """Send every chunk, and return the message that ends the file."""
     try:
         sys.path += [path for path in order.paths if path not in sys.path]  # the format may be of another package
-        kind: type[IsolatedFormat] = getattr(importlib.import_module(order.module), order.format)
+        kind: Any = getattr(importlib.import_module(order.module), order.format)
         file.seek(0)
         for chunk in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
             send_chunk(channel, chunk)

@@ -1,11 +1,11 @@
-"""The messages between parent and child: a JSON head, and the columns of a chunk as Arrow streams."""
+"""Limits of a child process, and messages with it: a JSON head, and the columns of a chunk as Arrow streams."""
 
 from __future__ import annotations
 
 import io
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -15,6 +15,21 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation
 
 _SIZES = struct.Struct("!IQ")
 _DESCRIPTOR_BYTE = b"f"
+
+
+class ParserLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits for one file, and for the processes.
+
+    ``memory_bytes``: enough for a workbook of 2 GiB of XML. ``silent_seconds``: the longest time between two messages of
+    the process. ``idle_seconds``: how long a process without work is kept. ``processes``: how many run at the same time, for
+    all connectors together.
+    """
+
+    memory_bytes: int = 3 * 2**30
+    cpu_seconds: int = 300
+    silent_seconds: float = 600.0
+    idle_seconds: float = 60.0
+    processes: int = 2
 
 
 class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
@@ -39,22 +54,12 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
     """A chunk. Its records and positions follow as Arrow streams, the first of ``records_bytes``."""
 
     records_bytes: int
-    rejects: list[RejectedRecord]
-    offset: int
-    row: int
+    rejects: tuple[Reject, ...]
+    end: RecordLocation
     header: bool
     total: int | None
-    facts: dict[str, str]
-    unreadable: list[UnreadableColumn]
-
-
-class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A rejected record as JSON."""
-
-    position: int | str
-    reason: str
-    field: str
-    record: dict[str, str | None]
+    facts: Mapping[str, str]
+    unreadable: tuple[UnreadableColumn, ...]
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
@@ -127,18 +132,12 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
     records, positions = _arrow(chunk.records), _arrow(chunk.positions.to_frame("position"))
     header = ChunkHeader(
         records_bytes=len(records),
-        rejects=[
-            RejectedRecord(
-                position=reject.position, reason=reject.reason, field=reject.field, record=dict(reject.record)
-            )
-            for reject in chunk.rejects
-        ],
-        offset=chunk.end.offset,
-        row=chunk.end.row,
+        rejects=chunk.rejects,
+        end=chunk.end,
         header=chunk.header,
         total=chunk.total,
-        facts=dict(chunk.facts),
-        unreadable=list(chunk.unreadable),
+        facts=chunk.facts,
+        unreadable=chunk.unreadable,
     )
     _send(channel, msgspec.json.encode(header), records + positions)
 
@@ -158,15 +157,12 @@ def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
     return RecordChunk(
         records=_frame(columns[:size]),
         positions=_frame(columns[size:]).get_column("position"),
-        rejects=tuple(
-            Reject(position=one.position, reason=one.reason, field=one.field, record=one.record)
-            for one in message.rejects
-        ),
-        end=RecordLocation(offset=message.offset, row=message.row),
+        rejects=message.rejects,
+        end=message.end,
         header=message.header,
         total=message.total,
         facts=message.facts,
-        unreadable=tuple(message.unreadable),
+        unreadable=message.unreadable,
     )
 
 

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 
 from ingestd.sdk import SourceUnavailable
-from ingestd.sdk.formats.parser_process.limits import ParserLimits
-from ingestd.sdk.formats.parser_process.messages import ParseOrder
+from ingestd.sdk.formats.parser_process.messages import ParseOrder, ParserLimits
 from ingestd.sdk.formats.parser_process.process import ParserProcess
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
@@ -109,10 +108,7 @@ atexit.register(SHARED.close)
 
 
 class Parsers:
-    """A connector's access to the processes.
-
-    One thread at a time calls `parse`; any thread may call `interrupt`.
-    """
+    """A connector's access to the processes. One thread at a time calls `parse`; any thread may call `interrupt`."""
 
     def __init__(self, pool: ParserPool = SHARED) -> None:
         self._pool = pool

@@ -14,7 +14,6 @@ import msgspec
 
 import ingestd
 from ingestd.sdk import SourceBroken, SourceUnavailable, child_environment, reports_no_memory
-from ingestd.sdk.formats.parser_process.limits import ParserLimits
 from ingestd.sdk.formats.parser_process.messages import (
     Accepted,
     Broken,
@@ -23,6 +22,7 @@ from ingestd.sdk.formats.parser_process.messages import (
     DiskFailed,
     FinalMessage,
     ParseOrder,
+    ParserLimits,
     ParsingEnded,
     receive,
     send_order,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.sdk import ListsWaiting, SourceBroken
+from ingestd.sdk import SourceBroken
 from tests.support.watched_files import Drop, read_all, ready_names
 
 
@@ -53,4 +53,3 @@ def test_a_file_that_was_read_no_longer_waits(drop: Drop) -> None:
     drop.write("run.csv.done", "")
     assert ready_names(connector) == ["run.csv"]
     assert connector.list_waiting(10) == []
-    assert isinstance(connector, ListsWaiting)

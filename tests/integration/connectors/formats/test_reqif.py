@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import random
-import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
-from connectors.formats import resolve_format
+from connectors.formats import RecordChunk
 from connectors.formats.reqif import ReqIf
 from connectors.formats.reqif.reader import read_reqif
 from ingestd.sdk import SourceBroken
+from tests.support.convertible_files import zipped
+from tests.support.format_records import located, read, read_named, sentence
 
 HEAD = (
     '<REQ-IF><CORE-CONTENT><REQ-IF-CONTENT><SPEC-TYPES><SPEC-OBJECT-TYPE IDENTIFIER="t" LONG-NAME="T"><SPEC-ATTRIBUTES>'
@@ -24,30 +24,15 @@ TAIL = "</SPEC-OBJECTS></REQ-IF-CONTENT></CORE-CONTENT></REQ-IF>"
 GOLDEN = Path(__file__).parents[3] / "golden" / "formats" / "reqif.yaml"
 
 
-def requirement(number: int, values: Sequence[str] = ()) -> str:
-    own = (
-        f'<ATTRIBUTE-VALUE-STRING THE-VALUE="R{number}"><DEFINITION><ATTRIBUTE-DEFINITION-STRING-REF>a'
-        "</ATTRIBUTE-DEFINITION-STRING-REF></DEFINITION></ATTRIBUTE-VALUE-STRING>"
-    )
-    return f'<SPEC-OBJECT IDENTIFIER="r{number}"><VALUES>{own}{"".join(values)}</VALUES></SPEC-OBJECT>'
-
-
-def names(file: io.BytesIO) -> list[str]:
-    return [name for chunk in read_reqif(file, "a", element="SPEC-OBJECT") for name in chunk.records["ID"]]
+def requirement(number: int) -> str:
+    return f'<SPEC-OBJECT IDENTIFIER="r{number}"><VALUES>{value("a", f"R{number}")}</VALUES></SPEC-OBJECT>'
 
 
 def test_an_export_in_another_order_has_equal_records() -> None:
     numbers = list(range(50))
     shuffled = random.Random(3).sample(numbers, len(numbers))
     exports = [HEAD + "".join(map(requirement, order)) + TAIL for order in (numbers, shuffled)]
-    first, second = (
-        {
-            row["@IDENTIFIER"]: row
-            for chunk in ReqIf().read(io.BytesIO(text.encode()), "a")
-            for row in chunk.records.to_dicts()
-        }
-        for text in exports
-    )
+    first, second = ({row["@IDENTIFIER"]: row for _, row in located(read(ReqIf(), one.encode()))} for one in exports)
     assert first == second
     assert first["r7"] == {"@IDENTIFIER": "r7", "ID": "R7"}
 
@@ -86,26 +71,17 @@ def test_a_requirement_that_is_too_large_is_refused() -> None:
 
 
 def test_a_zip_file_of_reqif_is_read_without_its_pictures() -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("module.reqif", HEAD + requirement(1) + TAIL)
-        archive.writestr("files/picture.png", b"\x89PNG")
-    for configured in (None, "reqif"):
-        (chunk,) = resolve_format("export.reqifz", configured).read(io.BytesIO(out.getvalue()), "export.reqifz")
+    data = zipped({"module.reqif": HEAD + requirement(1) + TAIL, "files/picture.png": b"\x89PNG"})
+    for configured in (None, ReqIf()):
+        (chunk,) = read_named("export.reqifz", data, configured)
         assert chunk.records["ID"].to_list() == ["R1"]
         assert chunk.facts["file.member"] == "module.reqif"
-
-
-def test_a_zip_file_that_is_cut_is_refused() -> None:
-    with pytest.raises(SourceBroken, match=r"^export\.reqifz can't be unpacked: "):
-        list(resolve_format("export.reqifz", None).read(io.BytesIO(b"PK\x03\x04"), "export.reqifz"))
 
 
 def test_a_file_that_is_cut_anywhere_is_refused_with_a_sentence() -> None:
     data = str(YAML(typ="safe").load(GOLDEN)[0]["text"]).encode().rstrip()
     for end in range(0, len(data), 13):
-        with pytest.raises(SourceBroken, match=r"^a is not well-formed XML: "):
-            list(ReqIf().read(io.BytesIO(data[:end]), "a"))
+        assert sentence(ReqIf(), data[:end]).startswith("a is not well-formed XML: ")
 
 
 def definition(kind: str, identifier: str, name: str) -> str:
@@ -133,12 +109,13 @@ def document(*parts: str) -> io.BytesIO:
     )
 
 
-def records(*parts: str) -> list[dict[str, str | None]]:
-    return [
-        {name: field for name, field in row.items() if field is not None and name[:1] != "@"}
-        for chunk in read_reqif(document(*parts), "a", element="SPEC-OBJECT", rows=3)
-        for row in chunk.records.to_dicts()
-    ]
+def chunks_of(*parts: str, **limits: int) -> list[RecordChunk]:
+    return list(read_reqif(document(*parts), "a", element="SPEC-OBJECT", **limits))
+
+
+def records(*parts: str) -> list[dict[str, str]]:
+    found = located(chunks_of(*parts, rows=3))
+    return [{name: field for name, field in row.items() if name[:1] != "@"} for _, row in found]
 
 
 def test_two_attributes_with_one_name_are_two_fields_in_any_order_of_definitions_and_values() -> None:
@@ -146,10 +123,7 @@ def test_two_attributes_with_one_name_are_two_fields_in_any_order_of_definitions
     both.append(definition("STRING", "a3", "Status 2"))
     other = spec_type("u", definition("STRING", "b1", "Status"))
     values = [value("a1", "draft"), value("a2", "closed"), value("a3", "x"), value("b1", "of another type")]
-    expected = [
-        {"Status": "draft", "Status 3": "closed", "Status 2": "x"},
-        {"Status": "of another type"},
-    ]
+    expected = [{"Status": "draft", "Status 3": "closed", "Status 2": "x"}, {"Status": "of another type"}]
     for definitions, order in ((both, values[:3]), (both[::-1], values[2::-1])):
         types = f"<SPEC-TYPES>{spec_type('t', *definitions)}{other}</SPEC-TYPES>"
         objects = f"<SPEC-OBJECTS>{spec_object('r1', *order)}{spec_object('r2', values[3])}</SPEC-OBJECTS>"
@@ -162,30 +136,24 @@ def test_an_attribute_that_a_requirement_has_twice_is_two_fields() -> None:
     assert records(types, objects) == [{"ID": "1", "ID 2": "2", "ID 3": "3"}]
 
 
-def test_definitions_behind_their_use_name_the_fields() -> None:
+def test_definitions_after_their_use_name_the_fields() -> None:
     objects = "".join(spec_object(f"r{number}", value("a", f"R{number}")) for number in range(8))
     types = f"<SPEC-TYPES>{spec_type('t', definition('STRING', 'a', 'ID'))}</SPEC-TYPES>"
-    before = list(read_reqif(document(types, f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>"), "a", element="SPEC-OBJECT"))
-    chunks = list(
-        read_reqif(document(f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>", types), "a", element="SPEC-OBJECT", rows=3)
-    )
-    rows = [row for chunk in chunks for row in chunk.records.to_dicts()]
-    assert rows == before[0].records.to_dicts()
-    assert rows[7] == {"@IDENTIFIER": "r7", "@type": "T", "ID": "R7"}
-    assert [position for chunk in chunks for position in chunk.positions] == list(range(1, 9))
+    before = chunks_of(types, f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>")
+    chunks = chunks_of(f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>", types, rows=3)
+    assert located(chunks) == located(before)
+    assert located(chunks)[7] == (8, {"@IDENTIFIER": "r7", "@type": "T", "ID": "R7"})
     assert all("file.notice" not in chunk.facts for chunk in chunks)
 
 
 def test_without_definitions_identifiers_are_the_names_and_a_notice_says_so() -> None:
     objects = f"<SPEC-OBJECTS>{spec_object('r', value('a', '1'))}</SPEC-OBJECTS>"
-    chunks = list(read_reqif(document(objects), "a", element="SPEC-OBJECT"))
-    assert [row for chunk in chunks for row in chunk.records.to_dicts()] == [
-        {"@IDENTIFIER": "r", "@type": "t", "a": "1"}
-    ]
+    chunks = chunks_of(objects)
+    assert located(chunks) == [(1, {"@IDENTIFIER": "r", "@type": "t", "a": "1"})]
     assert "does not define attributes (SPEC-TYPES) and types (SPEC-TYPES)" in chunks[-1].facts["file.notice"]
 
 
 def test_too_much_before_its_definitions_is_refused_with_what_to_do() -> None:
     objects = "".join(spec_object(f"r{number}", value("a", "x" * 500)) for number in range(8))
     with pytest.raises(SourceBroken, match=r"more than 2000 bytes of their use.* Export it again"):
-        list(read_reqif(document(objects), "a", element="SPEC-OBJECT", deferred_bytes=2000))
+        chunks_of(objects, deferred_bytes=2000)

@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.formats.columnar import Arrow, arrow_file
+from connectors.formats.columnar import Arrow, arrow_file, typed_columns
 from ingestd.sdk import NOTICE, SourceBroken
-from ingestd.sdk.formats import RecordChunk, check_count
+from tests.support.format_records import parse, parser_sentence, positions
+from tests.support.format_records import rows as rows_of
 
 FRAME = pl.DataFrame({"a": [1, 2, 3, 4], "b": ["w", "x", "y", "z"], "c": ["red", "blue", "red", "red"]})
 END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -30,40 +31,30 @@ def arrow(*, stream: bool, compression: Any = "uncompressed") -> bytes:
     return out.getvalue()
 
 
-def read(data: bytes) -> list[RecordChunk]:
-    return list(check_count(Arrow().parse(io.BytesIO(data), "a.arrow"), "a.arrow"))
-
-
-def sentence(data: bytes) -> str:
-    with pytest.raises(SourceBroken) as broken:
-        read(data)
-    return str(broken.value)
-
-
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
 @pytest.mark.parametrize("rows", [1, 1000])
 def test_files_and_streams_are_read_by_parts_of_any_size(
     stream: bool, compression: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_file, "ROWS", rows)
-    chunks = read(arrow(stream=stream, compression=compression))
-    assert [row for one in chunks for row in one.records.rows()] == ROWS
-    assert [position for one in chunks for position in one.positions] == [1, 2, 3, 4]
+    monkeypatch.setattr(typed_columns, "ROWS", rows)
+    chunks = parse(Arrow(), arrow(stream=stream, compression=compression))
+    assert rows_of(chunks) == ROWS
+    assert positions(chunks) == [1, 2, 3, 4]
 
 
 def test_a_stream_without_the_mark_of_its_end_is_read_with_a_notice() -> None:
     whole = arrow(stream=True)
     assert whole.endswith(END)
-    chunks = read(whole.removesuffix(END))
-    assert [row for one in chunks for row in one.records.rows()] == ROWS
+    chunks = parse(Arrow(), whole.removesuffix(END))
+    assert rows_of(chunks) == ROWS
     assert chunks[-1].facts[NOTICE] == ("The stream has no mark of its end, so it may be incomplete.")
-    assert NOTICE not in read(whole)[-1].facts
+    assert NOTICE not in parse(Arrow(), whole)[-1].facts
 
 
 def test_two_streams_in_one_file_are_rejected() -> None:
     whole = arrow(stream=True)
-    assert sentence(whole + whole) == "a.arrow can't be read as Arrow: it has data after the mark of its end."
+    assert parser_sentence(Arrow(), whole + whole) == "a can't be read as Arrow: it has data after the mark of its end."
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -71,7 +62,7 @@ def test_a_file_that_was_cut_is_rejected_or_flagged_wherever_it_was_cut(stream: 
     whole = arrow(stream=stream)
     for end in range(0, len(whole) - 1, 7):
         try:
-            chunks = read(whole[:end])
+            chunks = parse(Arrow(), whole[:end])
         except SourceBroken:
             continue
         assert stream
@@ -84,7 +75,8 @@ def test_a_batch_that_the_footer_does_not_list_rejects_the_file() -> None:
     at = data.rindex(struct.pack("<I", blocks), 0, len(data) - 10)  # the length of the list of batches
     fewer = data[:at] + struct.pack("<I", blocks - 1) + data[at + 4 :]
     assert re.fullmatch(
-        r"a\.arrow can't be read as Arrow: its footer lists (fewer|other) batches than it has\.", sentence(fewer)
+        r"a can't be read as Arrow: its footer lists (fewer|other) batches than it has\.",
+        parser_sentence(Arrow(), fewer),
     )
 
 
@@ -95,7 +87,7 @@ def test_a_batch_with_another_number_of_rows_than_a_column_costs_the_column() ->
     nodes, _ = batch.header.vector(1, 16)
     at = batch.body_start - len(batch.metadata) + nodes + 16  # the second column
     data[at : at + 8] = struct.pack("<q", 5)
-    [found] = read(bytes(data))
+    [found] = parse(Arrow(), bytes(data))
     assert found.records.rows() == [(one[0], one[2]) for one in ROWS]
     assert [(one.name, one.reason) for one in found.unreadable] == [("b", "it has 5 values for 4 rows")]
 
@@ -112,12 +104,12 @@ def test_a_batch_with_another_number_of_rows_than_a_column_costs_the_column() ->
     ],
 )
 def test_a_file_that_is_no_arrow_is_rejected_with_the_reason(data: bytes, why: str) -> None:
-    assert sentence(data) == f"a.arrow can't be read as Arrow: {why}."
+    assert parser_sentence(Arrow(), data) == f"a can't be read as Arrow: {why}."
 
 
 def test_instants_that_have_no_text_reject_their_rows_only() -> None:
     out = io.BytesIO()
     pl.DataFrame({"t": [0, 2**62, None]}, schema={"t": pl.Int64}).cast(pl.Datetime("ms")).write_ipc(out)
-    [found] = read(out.getvalue())
+    [found] = parse(Arrow(), out.getvalue())
     assert found.records["t"].to_list() == ["1970-01-01T00:00:00", None, None]
     assert [(one.name, one.rows) for one in found.unreadable] == [("t", (1,))]

@@ -6,22 +6,20 @@ import pytest
 
 from connectors.formats import resolve_format
 from connectors.formats.column_names import Naming
-from connectors.formats.csv import Csv
-from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.dialect import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
 from ingestd.sdk import Reject, SourceBroken
+from tests.support.format_records import rows
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "parts.csv is empty"),
         (b"\xef\xbb\xbf", "parts.csv is empty"),
         (b"\n\r\n", "parts.csv is empty"),
         (b"a,,c,\n1,2,3,4\n", "no name to column 2, 4 of 4"),
-        (b"a,b,a\n", "more than one column 'a'"),
         (b"a,\xff\n", "not UTF-8"),
         (b"a,b\0\n", "not UTF-8"),
         (b'a,"b\n1,2\n', "opens a quote that is never closed"),
@@ -31,13 +29,6 @@ from ingestd.sdk import Reject, SourceBroken
 def test_a_file_without_a_usable_header_is_broken_with_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
         list(read_csv(io.BytesIO(data), "parts.csv", encoding="utf-8", layout=Layout(naming=Naming(unnamed="refuse"))))
-
-
-def test_a_header_without_rows_is_a_file_without_records() -> None:
-    (chunk,) = read_csv(io.BytesIO(b"a,b\n"), "parts.csv")
-    assert chunk.records.columns == ["a", "b"]
-    assert chunk.records.height == 0
-    assert chunk.rejects == ()
 
 
 def rejects(body: bytes) -> list[Reject]:
@@ -64,28 +55,14 @@ def test_a_bad_row_is_rejected_with_its_reason_and_its_fields(body: bytes, reaso
     assert rejects(body) == [Reject(position=2, reason=reason, record=record)]
 
 
-def test_rows_next_to_bad_rows_are_read_with_their_own_numbers() -> None:
-    data = b'a,b\n0.10,00417\n1\n\n5" pipe, x \n1,\xff\n' + b"9" * 40 + b',""\n'
-    (chunk,) = read_csv(io.BytesIO(data), "x.csv", encoding="utf-8")
-    assert chunk.records.rows() == [("0.10", "00417"), ('5" pipe', " x "), ("9" * 40, "")]
-    assert chunk.positions.to_list() == [2, 5, 7]
-    assert [reject.position for reject in chunk.rejects] == [3, 6]
-
-
 def test_an_unclosed_quote_beyond_the_size_limit_is_rejected_in_bounded_memory() -> None:
     data = b'a,b\n1,2\n3,"' + b"x" * 5000 + b'"\n4,5\n'
     chunks = list(read_csv(io.BytesIO(data), "x.csv", block_bytes=100, record_bytes=1000))
-    assert [row for chunk in chunks for row in chunk.records.rows()] == [("1", "2"), ("4", "5")]
+    assert rows(chunks) == [("1", "2"), ("4", "5")]
     (reject,) = [reject for chunk in chunks for reject in chunk.rejects]
     assert reject.position == 3
     assert "larger than 1000 bytes" in reject.reason
     assert len(reject.record["text"] or "") == 1000
-
-
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf"])
-def test_an_empty_ndjson_file_is_broken(data: bytes) -> None:
-    with pytest.raises(SourceBroken, match="is empty"):
-        list(read_ndjson(io.BytesIO(data), "x.ndjson"))
 
 
 def test_objects_without_common_names_are_read_in_frames_of_bounded_size() -> None:
@@ -93,11 +70,6 @@ def test_objects_without_common_names_are_read_in_frames_of_bounded_size() -> No
     chunks = list(read_ndjson(io.BytesIO(data), "x.ndjson", cells=500))
     assert sum(chunk.records.height for chunk in chunks) == 200
     assert max(chunk.records.height * chunk.records.width for chunk in chunks) <= 500
-
-
-@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "b.ndjson", "b.jsonl"])
-def test_the_file_name_determines_the_format(name: str) -> None:
-    assert isinstance(resolve_format(name, None), Csv if name.lower().endswith("csv") else Ndjson)
 
 
 def test_the_configured_format_takes_precedence_over_the_name() -> None:

@@ -5,13 +5,13 @@ import io
 
 import pytest
 
-from connectors.formats import resolve_format
 from connectors.formats.csv import Csv
 from connectors.formats.csv.block_reader import SMALL_BYTES
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.fixed_width import FixedWidth
 from ingestd.sdk import NOTICE, SourceBroken
-from ingestd.sdk.formats import Format, RecordChunk
+from ingestd.sdk.formats import Format
+from tests.support.format_records import read_named, rejects, rows
 
 BOM = codecs.BOM_UTF8
 CUT = "Its last line has no line end, so the file may be cut off there. The line was read as it is."
@@ -20,56 +20,42 @@ FIXED = FixedWidth.model_validate(
 )
 
 
-def read(name: str, data: bytes, file_format: Format | None = None) -> list[RecordChunk]:
-    return list(resolve_format(name, file_format).read(io.BytesIO(data), name))
-
-
-def rows(chunks: list[RecordChunk]) -> list[tuple[str | None, ...]]:
-    return [row for chunk in chunks for row in chunk.records.rows()]
-
-
-def rejects(chunks: list[RecordChunk]) -> dict[int | str, str]:
-    return {reject.position: reject.reason for chunk in chunks for reject in chunk.rejects}
-
-
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("quote", ["", '"'])
 @pytest.mark.parametrize("count", [1, SMALL_BYTES])
 def test_two_exports_that_were_joined_have_no_mark_in_a_key(encoding: str, quote: str, count: int) -> None:
     export = f"{quote}part{quote},mass\n" + f"{quote}A{quote},1\n" * count
-    found = read("a.csv", export.encode(encoding) * 2)
+    found = read_named("a.csv", export.encode(encoding) * 2)
     assert set(rows(found)) == {("A", "1")}
     assert len(rows(found)) == 2 * count
-    assert rejects(found) == {
-        count
-        + 2: "The row begins with a byte order mark and repeats the header, because another file was appended here."
-    }
+    reason = "The row begins with a byte order mark and repeats the header, because another file was appended here."
+    assert rejects(found) == {count + 2: reason}
 
 
-def test_another_header_behind_a_mark_is_rejected_with_what_it_means() -> None:
-    found = read("a.csv", b"part,mass\nA,1\n" + BOM + b"mass,part\n1,B\n")
+def test_another_header_after_a_mark_is_rejected_with_what_it_means() -> None:
+    found = read_named("a.csv", b"part,mass\nA,1\n" + BOM + b"mass,part\n1,B\n")
     assert rows(found) == [("A", "1"), ("1", "B")]
     assert "may be the header of another file" in rejects(found)[3]
 
 
 @pytest.mark.parametrize("file_format", [Csv(), Csv(columns=["part", "mass"])])
-def test_a_row_behind_a_mark_is_a_record_without_it(file_format: Csv) -> None:
+def test_a_row_after_a_mark_is_a_record_without_it(file_format: Csv) -> None:
     data = b"part,mass\nA,1\n" + BOM + b"B,2\nC,3\n"
-    assert rows(read("a.csv", data, file_format))[-2:] == [("B", "2"), ("C", "3")]
+    assert rows(read_named("a.csv", data, file_format))[-2:] == [("B", "2"), ("C", "3")]
 
 
 def test_lines_of_other_formats_begin_without_a_mark() -> None:
-    assert rows(read("a.ndjson", b'{"n":1}\n' + BOM + b'{"n":2}\n')) == [("1",), ("2",)]
-    assert rows(read("a.txt", b"A 21.00\n" + BOM + b"B 22.00\n", FIXED)) == [("A", "21.00"), ("B", "22.00")]
+    assert rows(read_named("a.ndjson", b'{"n":1}\n' + BOM + b'{"n":2}\n')) == [("1",), ("2",)]
+    assert rows(read_named("a.txt", b"A 21.00\n" + BOM + b"B 22.00\n", FIXED)) == [("A", "21.00"), ("B", "22.00")]
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.toml", "a.ini"])
-def test_a_document_with_another_one_behind_it_is_rejected(name: str) -> None:
+def test_two_documents_in_one_file_are_rejected(name: str) -> None:
     sign = ": " if name == "a.yaml" else " = "
     with pytest.raises(
         SourceBroken, match=f"{name} has a byte order mark in line 2, because another file was appended"
     ):
-        read(name, f"a{sign}1\n".encode() + BOM + f"b{sign}2\n".encode())
+        read_named(name, f"a{sign}1\n".encode() + BOM + f"b{sign}2\n".encode())
 
 
 @pytest.mark.parametrize(
@@ -86,11 +72,11 @@ def test_a_document_with_another_one_behind_it_is_rejected(name: str) -> None:
     ],
 )
 def test_a_last_line_without_an_end_is_read_and_flagged(name: str, data: bytes, file_format: Format | None) -> None:
-    found = read(name, data, file_format)
+    found = read_named(name, data, file_format)
     assert rows(found)[-1][-1] == "2"
     assert found[-1].facts[NOTICE] == CUT
     end = "\n".encode("utf-16-le") if data.startswith(codecs.BOM_UTF16_LE) else b"\n"
-    assert NOTICE not in read(name, data + end, file_format)[-1].facts
+    assert NOTICE not in read_named(name, data + end, file_format)[-1].facts
 
 
 def test_a_file_with_sections_is_flagged_too() -> None:
@@ -104,7 +90,7 @@ def test_a_file_with_sections_is_flagged_too() -> None:
 
 
 def test_a_guessed_encoding_is_still_reported() -> None:
-    (chunk,) = read("a.csv", "part,mass\nMüller,2".encode("windows-1252"))
+    (chunk,) = read_named("a.csv", "part,mass\nMüller,2".encode("windows-1252"))
     assert chunk.facts[NOTICE].startswith("Its encoding is a guess")
     assert chunk.facts[NOTICE].endswith(CUT)
 
@@ -112,10 +98,10 @@ def test_a_guessed_encoding_is_still_reported() -> None:
 def test_a_cut_row_with_too_few_fields_is_rejected_and_never_filled() -> None:
     for ragged in ("park", "fill"):
         file_format = Csv.model_validate({"ragged": ragged})
-        found = read("a.csv", b"part,mass\nA,1\nB", file_format)
+        found = read_named("a.csv", b"part,mass\nA,1\nB", file_format)
         assert rows(found) == [("A", "1")]
         assert rejects(found) == {
             3: "The row has 1 field but the header names 2, and the file ends in it without a line end: it may be cut off here."
         }
-        whole = read("a.csv", b"part,mass\nA,1\nB\n", file_format)
+        whole = read_named("a.csv", b"part,mass\nA,1\nB\n", file_format)
         assert rows(whole) == ([("A", "1"), ("B", None)] if ragged == "fill" else [("A", "1")])

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.formats.columnar import Parquet, parquet
-from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats import RecordChunk, check_count
+from connectors.formats.columnar import Parquet, parquet, typed_columns
+from ingestd.sdk.formats import RecordChunk
+from tests.support.format_records import parse, parser_sentence
 from tests.support.parquet_footer import (
     CHUNK_PATH,
     COMPRESSED,
@@ -27,7 +27,7 @@ from tests.support.parquet_footer import (
     chunk,
     edit_footer,
     element,
-)
+)  # fmt: skip
 
 BINARY, I32, I64, STRUCT = 8, 5, 6, 12
 FRAME = pl.DataFrame({"a": [1, 2, 3, 4], "b": ["w", "x", "y", "z"]})
@@ -40,7 +40,7 @@ def parquet_file(frame: pl.DataFrame = FRAME, *, rows: int = 2) -> bytes:
 
 
 def read(data: bytes) -> list[RecordChunk]:
-    return list(check_count(Parquet().parse(io.BytesIO(data), "a.parquet"), "a.parquet"))
+    return parse(Parquet(), data, "a.parquet")
 
 
 def records(chunks: list[RecordChunk]) -> list[dict[str, Any]]:
@@ -52,9 +52,23 @@ def refused(chunks: list[RecordChunk]) -> dict[str, str]:
 
 
 def sentence(data: bytes) -> str:
-    with pytest.raises(SourceBroken) as broken:
-        read(data)
-    return str(broken.value)
+    return parser_sentence(Parquet(), data, "a.parquet")
+
+
+def annotated(frame: pl.DataFrame, name: str, annotation: Any, *, rows: int = 2) -> bytes:
+    """Return a file in which the first element of a name has another annotation."""
+
+    def annotate(footer: Any) -> None:
+        one = element(footer, name)
+        for number in (CONVERTED, LOGICAL):
+            one.pop(number, None)
+        one.update(annotation)
+
+    return edit_footer(parquet_file(frame, rows=rows), annotate)
+
+
+A = [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}]
+"""The first column of `FRAME`."""
 
 
 @pytest.mark.parametrize("stated", [3, 5, 0])
@@ -79,29 +93,15 @@ def test_a_damaged_page_of_the_last_row_group_costs_the_values_of_its_column_and
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (
-            lambda meta: meta.update({DATA_OFFSET: (I64, 10**9)}),
-            "its values are beyond the end of the file",
-        ),
-        (lambda meta: meta.update({VALUES: (I64, 1)}), "it has 1 values for 2 rows"),
-    ],
-)
-def test_a_footer_that_contradicts_a_column_costs_that_column(edit: Callable[[Any], None], reason: str) -> None:
-    chunks = read(edit_footer(parquet_file(), lambda footer: edit(chunk(footer, 1, 1)[META][1])))
-    assert records(chunks) == [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}]
-    assert refused(chunks) == {"b": reason}
-
-
-@pytest.mark.parametrize(
-    ("edit", "reason"),
-    [
+        (lambda one: one[META][1].update({DATA_OFFSET: (I64, 10**9)}), "its values are beyond the end of the file"),
+        (lambda one: one[META][1].update({VALUES: (I64, 1)}), "it has 1 values for 2 rows"),
         (lambda one: one.update({CHUNK_PATH: (BINARY, b"part-2.parquet")}), "its values are in another file"),
         (lambda one: one.pop(META), "it is encrypted"),
     ],
 )
-def test_a_column_with_values_elsewhere_or_encrypted_is_left_out(edit: Callable[[Any], None], reason: str) -> None:
-    chunks = read(edit_footer(parquet_file(rows=4), lambda footer: edit(chunk(footer, 0, 1))))
-    assert records(chunks) == [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}]
+def test_a_footer_that_contradicts_a_column_costs_that_column(edit: Callable[[Any], None], reason: str) -> None:
+    chunks = read(edit_footer(parquet_file(), lambda footer: edit(chunk(footer, 1, 1))))
+    assert records(chunks) == A
     assert refused(chunks) == {"b": reason}
 
 
@@ -116,24 +116,14 @@ def test_a_column_with_values_elsewhere_or_encrypted_is_left_out(edit: Callable[
     ],
 )
 def test_a_column_of_a_type_without_text_is_left_out_and_the_others_are_read(annotation: Any, kind: str) -> None:
-    def annotate(footer: Any) -> None:
-        one = element(footer, "b")
-        one.pop(CONVERTED, None)
-        one.pop(LOGICAL, None)
-        one.update(annotation)
-
-    chunks = read(edit_footer(parquet_file(), annotate))
-    assert records(chunks) == [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}]
+    chunks = read(annotated(FRAME, "b", annotation))
+    assert records(chunks) == A
     assert refused(chunks) == {"b": f"it holds {kind}, which has no text form"}
 
 
 def test_a_variant_is_left_out() -> None:
     frame = pl.DataFrame({"a": [1], "v": [{"metadata": b"\1", "value": b"\2"}]})
-
-    def annotate(footer: Any) -> None:
-        element(footer, "v")[LOGICAL] = (STRUCT, {16: (STRUCT, {})})
-
-    chunks = read(edit_footer(parquet_file(frame), annotate))
+    chunks = read(annotated(frame, "v", {LOGICAL: (STRUCT, {16: (STRUCT, {})})}))
     assert (records(chunks), refused(chunks)) == ([{"a": "1"}], {"v": "it holds VARIANT, which has no text form"})
 
 
@@ -149,15 +139,11 @@ def test_a_variant_is_left_out() -> None:
 def test_a_repeated_field_is_a_list_whatever_its_annotation(annotation: Any, expected: list[str | None]) -> None:
     frame = pl.DataFrame({"l": [[1, 2], None, []]}, schema={"l": pl.List(pl.Int64)})
 
-    def annotate(footer: Any) -> None:
-        one = element(footer, "l")
-        one.pop(CONVERTED, None)
-        one.pop(LOGICAL, None)
-        one.update(annotation)
+    def rename(footer: Any) -> None:
         [inner] = [one for one in footer[2][1][1] if one[NAME][1] in {b"element", b"item"}]
         inner[NAME] = (BINARY, b"element")
 
-    chunks = read(edit_footer(parquet_file(frame, rows=3), annotate))
+    chunks = read(edit_footer(annotated(frame, "l", annotation, rows=3), rename))
     assert [row["l"] for row in records(chunks)] == expected
     assert refused(chunks) == {}
 
@@ -168,12 +154,8 @@ def test_a_timestamp_of_the_old_annotation_is_in_utc(unit: Any) -> None:
         {"t": [datetime(2026, 1, 2, 3, 4, 5, 125_000, tzinfo=UTC)]}, schema={"t": pl.Datetime(unit, "UTC")}
     )
 
-    def annotate(footer: Any) -> None:
-        one = element(footer, "t")
-        one.pop(LOGICAL)
-        one[CONVERTED] = (I32, 9 if unit == "ms" else 10)
-
-    assert records(read(edit_footer(parquet_file(frame), annotate))) == [{"t": "2026-01-02T03:04:05.125+00:00"}]
+    data = annotated(frame, "t", {CONVERTED: (I32, 9 if unit == "ms" else 10)})
+    assert records(read(data)) == [{"t": "2026-01-02T03:04:05.125+00:00"}]
 
 
 def test_columns_of_one_name_are_left_out() -> None:
@@ -208,8 +190,9 @@ def test_a_file_that_is_no_parquet_is_rejected_with_the_reason(data: bytes, why:
 
 @pytest.mark.parametrize("group_rows", [1, 7, 1000])
 def test_parts_of_any_size_give_the_same_rows_in_their_order(group_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "ROWS", 20)
-    monkeypatch.setattr(parquet, "PART_BYTES", 300)
+    for module in (parquet, typed_columns):
+        monkeypatch.setattr(module, "ROWS", 20)
+        monkeypatch.setattr(module, "PART_BYTES", 300)
     frame = pl.DataFrame({"a": range(1000), "l": [[n] * (n % 3) for n in range(1000)]})
     chunks = read(parquet_file(frame, rows=group_rows))
     assert [(row["a"], row["l"]) for row in records(chunks)] == [

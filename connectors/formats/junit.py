@@ -1,4 +1,4 @@
-"""The reader of JUnit reports: test cases as records, with their suites, status and properties.
+"""JUnit: reports of tests in XML, each test case a record with its suites, status and properties.
 
 There is no standard; the elements are those that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
 """
@@ -6,13 +6,14 @@ There is no standard; the elements are those that Ant, Maven, pytest, GoogleTest
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 from xml.etree.ElementTree import Element
 
-from connectors.formats.xml.reader import ROWS, read_elements
+from connectors.formats.xml.reader import read_elements
 from connectors.formats.xml.record import XmlRecord, local_name
 from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 _CASE = "testcase"
 _SUITE = "testsuite"
@@ -22,27 +23,31 @@ _FAULTS = {"error": "error", "failure": "failed", "skipped": "skipped"}
 _NOT_RUN = {"notrun", "disabled", "skipped"}
 
 
-def read_junit(
-    file: BinaryIO, name: str, *, rows: int = ROWS, record_bytes: int = RECORD_BYTES
-) -> Iterator[RecordChunk]:
-    """Yield the test cases as records, at least one chunk. Positions are their numbers from 1.
+class JUnit(Format):
+    """A report of tests in XML; each test case, at any depth of suites, is a record."""
 
-    Fields: ``suite`` (the names of its suites, joined by `` / ``), the attributes of the test case such as ``classname``,
-    ``name`` and ``time``, ``status`` (passed, failed, error or skipped), ``message``, ``type`` and ``text`` of what decided the
-    status, and ``property.NAME`` for each property of the case or, if it has none of that name, of its suites.
+    type: Literal["junit"] = "junit"
 
-    Raises:
-        SourceBroken: the file is no well-formed XML, declares entities, or is no report of tests.
-    """
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """Yield the test cases as records, at least one chunk. Positions are their numbers from 1.
 
-    def record(above: Sequence[Element], element: Element) -> XmlRecord | None:
-        if not above and local_name(element.tag) not in _ROOTS:
-            raise SourceBroken(
-                f"{name} is no JUnit report: its first element is {local_name(element.tag)}, not testsuites or testsuite."
-            )
-        return _case(above, element) if local_name(element.tag) == _CASE else None
+        Fields: ``suite`` (the names of its suites, joined by `` / ``), the attributes of the test case such as ``classname``,
+        ``name`` and ``time``, ``status`` (passed, failed, error or skipped), ``message``, ``type`` and ``text`` of what decided
+        the status, and ``property.NAME`` for each property of the case or, if it has none of that name, of its suites.
 
-    yield from read_elements(file, name, record, is_kept=_is_kept, rows=rows, record_bytes=record_bytes)
+        Raises:
+            SourceBroken: the file is no well-formed XML, declares entities, or is no report of tests.
+        """
+
+        def record(above: Sequence[Element], element: Element) -> XmlRecord | None:
+            tag = local_name(element.tag)
+            if not above and tag not in _ROOTS:
+                raise SourceBroken(
+                    f"{name} is no JUnit report: its first element is {tag}, not testsuites or testsuite."
+                )
+            return _case(above, element) if tag == _CASE else None
+
+        yield from read_elements(file, name, record, is_kept=_is_kept)
 
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:

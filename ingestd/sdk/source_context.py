@@ -1,0 +1,77 @@
+"""What the runtime gives a connector: names, clocks, files of its own and signals."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Collection, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ingestd.sdk.kept_file import KeptFile, private_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceContext:
+    """What the runtime gives a connector besides its options. ``pipeline``: the pipeline's name."""
+
+    pipeline: str
+    base: Path
+    """The folder of the configuration file; relative paths are resolved against it."""
+    now: Callable[[], float]
+    """Returns seconds since the epoch, for times that are shown, stored, or compared with those of files.
+
+    Durations are measured with `elapsed`, because the clock may be set.
+    """
+    log: Callable[[str], None] = field(default=lambda _: None)
+    """Write a sentence about the source as a whole to the log: a fact that an operator needs and no error reports."""
+    cache_folder: Path | None = None
+    """The folder of `cache`; None: nothing is cached."""
+    kept_folder: Path | None = None
+    """The folder of `keep`; None: there is none."""
+    unsaved: MutableMapping[str, bytes] | None = None
+    """What `keep` holds in memory, because this process must not write the folder; None: it may."""
+    steady: Callable[[], float] | None = None
+    """What `elapsed` returns; None: ``now``."""
+    wake: Callable[[str], None] = field(default=lambda _: None)
+    """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
+    other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
+    """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """Set when the source ends: every wait of a connector ends within 2 seconds after it."""
+    until: float | None = None
+    """In a one-shot `ingestd sync`: when a subscription that waits for messages must end its reading, by `elapsed`.
+
+    `math.inf`: only the options limit it. None: the daemon runs.
+    """
+
+    def elapsed(self) -> float:
+        """Return seconds that only pass, also while the machine sleeps; only their differences have a meaning."""
+        return (self.steady or self.now)()
+
+    def keep(self, name: str) -> KeptFile:
+        """Return a small private file for what must not be lost, such as a client id: it survives restarts and is in backups.
+
+        A pipeline that is renamed keeps it. In a process that only looks, such as `ingestd check`, it is read, and what is
+        written stays in memory.
+        """
+        return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
+
+    def cache(self, name: str) -> Path | None:
+        """Return the path of a file beside the state file that only saves work; None if the runtime keeps nothing.
+
+        The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
+        another name of the pipeline: store in it to which cursor it belongs. Open it only in `Connector.read`.
+
+        Raises:
+            OSError: the folder or the file can't be created.
+        """
+        if self.cache_folder is None:
+            return None
+        with private_folder(self.cache_folder, create=True) as folder:
+            os.close(
+                os.open(
+                    name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder
+                )
+            )
+        return self.cache_folder / name
