@@ -11,11 +11,11 @@ import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
+from ingestd.commands.status import observe
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted, nearest
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
-from ingestd.daemon.status import observe
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, terminal_line

@@ -14,12 +14,12 @@ import msgspec
 from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
+from ingestd.commands.status import observe
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs

@@ -22,10 +22,10 @@ from ingestd.client import errors as client_errors
 from ingestd.client.errors import ServiceError
 from ingestd.core import errors as daemon_errors
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.web.metrics import METRICS
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import configuration_schema
 from ingestd.telemetry.event import Event, event_name
+from ingestd.web.metrics import METRICS
 from scripts.docs_site.command_tree import iter_commands
 from workspaced.core import problems
 from workspaced.telemetry.metrics import Metrics

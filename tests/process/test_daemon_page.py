@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingestd.daemon.web.export_streams import MAX_EXPORTS
-from ingestd.daemon.web.live import MAX_CLIENTS
+from ingestd.web.export_streams import MAX_EXPORTS
+from ingestd.web.live import MAX_CLIENTS
 from tests.support.daemon_process import Daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration

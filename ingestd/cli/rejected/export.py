@@ -11,11 +11,11 @@ import click
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import with_selection
 from ingestd.commands.output_file import OutputUnwritable, replacing
+from ingestd.commands.rejected_export import ExportFormat, RejectionExport, SeveralTables
+from ingestd.commands.status import observe
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.rejected_export import ExportFormat, RejectionExport, SeveralTables
-from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
 from ingestd.process.terminal_text import echo
 

@@ -8,9 +8,9 @@ from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_line, to_json
 from ingestd.cli.rejected.selection import with_selection
+from ingestd.commands.rejected_export import iter_rejections
+from ingestd.commands.status import observe
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import iter_rejections
-from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
 from ingestd.process.terminal_text import echo
 

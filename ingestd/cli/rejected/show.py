@@ -10,9 +10,9 @@ from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
+from ingestd.commands.rejected_export import iter_rejections
+from ingestd.commands.status import observe
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import iter_rejections
-from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Rejection, Selection
 from ingestd.process.terminal_text import echo, terminal_line
 

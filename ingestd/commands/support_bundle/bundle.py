@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points, requires, version
 from pathlib import Path
 
+from ingestd.commands.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.commands.machine_check import check_machine
+from ingestd.commands.rejected_export import iter_rejections
+from ingestd.commands.status import observe, read_status
 from ingestd.commands.support_bundle.log_tail import last_events
 from ingestd.commands.support_bundle.reasons import counts_by_reason
 from ingestd.commands.support_bundle.structure import TEXT, structure_of
 from ingestd.core.errors import ConfigurationError
 from ingestd.daemon.configuration import Configuration, read_configuration
-from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
-from ingestd.daemon.rejected_export import iter_rejections
-from ingestd.daemon.status import observe, read_status
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import state_exists
 from ingestd.mirror.sqlite.state_file.facts import state_facts

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
-from ingestd.daemon.web.server import WebServer
 from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import ListenerOpened
+from ingestd.web.message import WebRequest, WebResponse, text_response
+from ingestd.web.server import WebServer
 
 Respond = Callable[[WebRequest], Awaitable[WebResponse]]
 

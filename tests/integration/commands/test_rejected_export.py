@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.commands.rejected_export import NOTES, ColumnAdded, ExportFormat, RejectionExport, SeveralTables
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.daemon.rejected_export import NOTES, ColumnAdded, ExportFormat, RejectionExport, SeveralTables
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror

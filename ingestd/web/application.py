@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from ingestd.daemon.assembly import Assembly
-from ingestd.daemon.web.access import AccessRules
-from ingestd.daemon.web.event_counts import EventCounts
-from ingestd.daemon.web.health import check_readiness
-from ingestd.daemon.web.levels import read_levels
-from ingestd.daemon.web.message import WebRequest, WebResponse, json_response, text_response
-from ingestd.daemon.web.metrics import DaemonLevels, exposition
-from ingestd.daemon.web.pages import PageContents
-from ingestd.daemon.web.server import WebServer
-from ingestd.daemon.web.site import Site
 from ingestd.sdk import ListsWaiting
 from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit
+from ingestd.web.access import AccessRules
+from ingestd.web.event_counts import EventCounts
+from ingestd.web.health import check_readiness
+from ingestd.web.levels import read_levels
+from ingestd.web.message import WebRequest, WebResponse, json_response, text_response
+from ingestd.web.metrics import DaemonLevels, exposition
+from ingestd.web.pages import PageContents
+from ingestd.web.server import WebServer
+from ingestd.web.site import Site
 
 
 class WebApplication:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from ingestd.daemon.rejected_export import RejectionExport
+from ingestd.commands.rejected_export import RejectionExport
 
 MAX_EXPORTS = 4
 

@@ -11,22 +11,23 @@ from typing import Any
 
 import msgspec
 
+from ingestd.commands.rejected_export import RejectionExport
+from ingestd.commands.status import observe
+from ingestd.commands.trace import trace_entry
+from ingestd.commands.why import why
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import RejectionExport
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.status import Status, compile_status, observe
+from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
-from ingestd.daemon.trace import trace_entry
-from ingestd.daemon.web.configuration_view import file_state, setting_groups
-from ingestd.daemon.why import why
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.drift import START
 from ingestd.mirror.port import LaneBlocker, PipelineStatus
 from ingestd.mirror.rejections import Selection
 from ingestd.sdk import ListsWaiting
 from ingestd.settings.model import PipelineSettings
+from ingestd.web.configuration_view import file_state, setting_groups
 
 _PAGE = 50
 _RUNS = 50

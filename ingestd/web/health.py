@@ -8,7 +8,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.web.metrics import DaemonLevels
+from ingestd.web.metrics import DaemonLevels
 
 
 class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):

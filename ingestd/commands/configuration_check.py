@@ -10,13 +10,13 @@ from typing import Literal
 
 import msgspec
 
+from ingestd.commands.status import observe
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping, parse_template
 from ingestd.core.phrases import counted
 from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.reporting import held_line
-from ingestd.daemon.status import observe
 from ingestd.intake import LookupFiles
 from ingestd.mirror.sqlite import examine, state_exists
 from ingestd.process.supervision import one_line

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ingestd.daemon.web.event_counts import THROUGHPUT_MINUTES, EventCounts
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
+from ingestd.web.event_counts import THROUGHPUT_MINUTES, EventCounts
 
 
 def delivered(sink: str, entries: int) -> EntriesDelivered:

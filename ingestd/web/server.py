@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from ingestd.daemon.control.address import short_address
-from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.process.http_server.asgi import ClientDisconnect, Receive, Scope, Send
 from ingestd.process.http_server.limits import ConnectionLimits
 from ingestd.process.http_server.messages import BodyTooLarge, read_body, send_head, send_parts
@@ -19,6 +18,7 @@ from ingestd.process.request_headers import RepeatedHeader, single_values
 from ingestd.settings.listen import ListenSettings, split_address
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ListenerOpened, ListenerUnavailable
+from ingestd.web.message import WebRequest, WebResponse, text_response
 
 MAX_CONNECTIONS = 64
 HEAD_BYTES = 16 << 10

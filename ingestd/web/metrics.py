@@ -18,7 +18,6 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.web.event_counts import EventTotals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.failed_parts import FailedPart
@@ -27,6 +26,7 @@ from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
 from ingestd.telemetry.request_counts import RequestCounts
+from ingestd.web.event_counts import EventTotals
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 

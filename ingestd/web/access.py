@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
+from ingestd.web.message import WebRequest, WebResponse, text_response
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 

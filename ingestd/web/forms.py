@@ -7,7 +7,7 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from ingestd.daemon.web.message import WebRequest
+from ingestd.web.message import WebRequest
 
 TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
 _RESULTS_AT_MOST = 100

@@ -22,17 +22,17 @@ from ingestd.daemon.control.requests import (
     RunDecided,
 )
 from ingestd.daemon.reporting import describe_retries
-from ingestd.daemon.web.export_streams import ExportStreams
-from ingestd.daemon.web.forms import ActionResult, Forms
-from ingestd.daemon.web.live import LiveRows
-from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
-from ingestd.daemon.web.pages import PageContent, PageContents, PageMissing, selection_of
-from ingestd.daemon.web.renderer import PageRenderer
 from ingestd.mirror.drift import START
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.settings.drift import Mode
+from ingestd.web.export_streams import ExportStreams
+from ingestd.web.forms import ActionResult, Forms
+from ingestd.web.live import LiveRows
+from ingestd.web.message import WebRequest, WebResponse, text_response
+from ingestd.web.pages import PageContent, PageContents, PageMissing, selection_of
+from ingestd.web.renderer import PageRenderer
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Site:
         self._perform = perform
         self._executor = executor
         self._acts = acts
-        self._assets = PageAssets("ingestd.daemon.web", prefix="/assets")
+        self._assets = PageAssets("ingestd.web", prefix="/assets")
         self._renderer = PageRenderer(self._assets)
         self._forms = Forms()
         self._live = LiveRows(changes, self._rows)

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import polars as pl
 
+from ingestd.commands.status import observe
 from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping as EntryMapping
@@ -16,7 +17,6 @@ from ingestd.core.record import Batch, Partition, Position, location_text
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.status import observe
 from ingestd.intake import LookupFiles
 from ingestd.intake.run import checked_batches
 from ingestd.mirror.port import EntryOrigin

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.status import holder
+from ingestd.commands.status import holder
 
 
 @pytest.fixture

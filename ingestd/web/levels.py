@@ -8,12 +8,12 @@ from concurrent.futures import Executor
 
 from ingestd.core.errors import MirrorError
 from ingestd.daemon.assembly import Assembly
-from ingestd.daemon.web.event_counts import EventCounts
-from ingestd.daemon.web.metrics import DaemonLevels
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.mirror.sqlite import damage_named
 from ingestd.sdk import ListsWaiting
+from ingestd.web.event_counts import EventCounts
+from ingestd.web.metrics import DaemonLevels
 
 
 async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from ingestd.commands.source_record import SourceRecord, read_source_record
+from ingestd.commands.status import observe
 from ingestd.core.normal_form import nfc
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.source_record import SourceRecord, read_source_record
-from ingestd.daemon.status import observe
 from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
 

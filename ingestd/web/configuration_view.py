@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ingestd.commands.configuration_check import check_configuration
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges, check_unchangeable, compare
-from ingestd.daemon.configuration_check import check_configuration
 from ingestd.daemon.reload import read_again
 from ingestd.process.redaction import MASK, redact
 from ingestd.settings.model import Settings

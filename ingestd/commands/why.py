@@ -7,15 +7,18 @@ from pathlib import Path
 
 import msgspec
 
+from ingestd.commands.status import observe
+from ingestd.core.clock import moment
 from ingestd.core.errors import SourceError
+from ingestd.core.phrases import counted
+from ingestd.core.record import NOTICE
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import DaemonEnded
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.explanation import explain
-from ingestd.daemon.reporting import held_line, partition_sentence
-from ingestd.daemon.status import observe
+from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.sqlite import state_exists
@@ -81,7 +84,7 @@ async def _sentence(
         response, is_running = _explain_without_daemon(connector, request), False
     if not isinstance(response, Explained):
         raise TypeError(f"the response to {request!r} is {response!r}")
-    return partition_sentence(pipeline.name, name, response, history, is_running=is_running)
+    return _partition_sentence(pipeline.name, name, response, history, is_running=is_running)
 
 
 def _explain_without_daemon(connector: Connector | None, request: Explain) -> Explained:
@@ -106,3 +109,51 @@ def _history(configuration: Configuration, pipeline: str, name: str) -> History 
         return None
     with observe(configuration) as mirror:
         return mirror.history(pipeline, name)
+
+
+def _partition_sentence(
+    pipeline: str, name: str, explained: Explained, history: History | None, *, is_running: bool
+) -> str:
+    """Return why a partition waits, or what happened to it; empty if neither the source nor the mirror knows it.
+
+    ``is_running``: whether a daemon runs. Without one, waiting partitions are not read.
+    """
+    read = history is not None and history.reading is not None
+    if explained.waiting and (is_running or history is None or not history.failure):
+        before = f" Its earlier content was read {moment(history.read_at)}." if history is not None and read else ""
+        return f"{explained.waiting}{before}" + ("" if is_running else " No daemon runs, so nothing is read.")
+    if history is None:
+        return ""
+    if history.failure:
+        return f"{name} could not be read {moment(history.failed_at)} (pipeline {pipeline}): {history.failure}"
+    if not read:
+        return f"{name} was found by pipeline {pipeline} but has not been read yet."
+    location = f"; {explained.location}" if explained.location else ""
+    return f"{name} {_read(pipeline, history)}; {_delivered(history)}{location}."
+
+
+def _read(pipeline: str, history: History) -> str:
+    run = history.reading
+    if run is None:
+        return ""
+    owner = history.facts.get("file.owner", "")
+    text = f"was read {moment(history.read_at)} by pipeline {pipeline}: {counted(run.records, 'record')}"
+    text += f", file owner {owner}" if owner else ""
+    text += f", entries: {describe_changes(run)}"
+    if history.same_as:
+        other = (
+            "its own earlier content" if history.same_as == history.name else f"the earlier one of {history.same_as}"
+        )
+        text += f"; its content equals {other}"
+    if notice := history.facts.get(NOTICE):
+        text += f"; notice: {notice.removesuffix('.')}"
+    return text + (f"; it was found unchanged {moment(history.again_at)}" if history.again_at else "")
+
+
+def _delivered(history: History) -> str:
+    rest = []
+    if history.pending:
+        rest.append(f"{history.pending} of its entries are pending")
+    if history.rejected:
+        rest.append(f"{history.rejected} rejected ('ingestd rejected list --file {history.name}')")
+    return " and ".join(rest) if rest else "all of it is delivered"

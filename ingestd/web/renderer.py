@@ -25,7 +25,7 @@ class PageRenderer:
     def _environment(self) -> jinja2.Environment:
         """Made with the first page, so that a start does not wait for the import of jinja2."""
         environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("ingestd.daemon.web"),
+            loader=jinja2.PackageLoader("ingestd.web"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
