@@ -8,9 +8,9 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.core.errors import SourceBroken
-from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.parts import open_connector
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
 from ingestd.sdk import SuggestsSetup

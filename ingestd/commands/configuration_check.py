@@ -14,8 +14,8 @@ from ingestd.commands.status import observe
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping, parse_template
 from ingestd.core.phrases import counted
-from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.parts import connect_service, open_connector
 from ingestd.daemon.reporting import held_line
 from ingestd.intake import LookupFiles
 from ingestd.mirror.sqlite import examine, state_exists

@@ -15,8 +15,8 @@ from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping import MappingStep, RecordSteps
 from ingestd.core.record import Batch, Partition, Position, location_text
 from ingestd.core.unreadable import reject_unreadable
-from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.parts import open_connector
 from ingestd.intake import LookupFiles
 from ingestd.intake.run import checked_batches
 from ingestd.mirror.port import EntryOrigin

@@ -12,12 +12,12 @@ from ingestd.core.clock import moment
 from ingestd.core.errors import SourceError
 from ingestd.core.phrases import counted
 from ingestd.core.record import NOTICE
-from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import DaemonEnded
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.explanation import explain
+from ingestd.daemon.parts import open_connector
 from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
@@ -35,6 +36,7 @@ from ingestd.telemetry.catalogue.intake import RunReleased
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHandler:
     """Executes requests of commands.
 
@@ -44,36 +46,19 @@ class CommandHandler:
     sources for the operator, ``health`` the states of their connections; they do not block.
     """
 
-    def __init__(
-        self,
-        *,
-        pipelines: Callable[[], Sequence[PipelineSettings]],
-        rejected: RejectionKeeper,
-        runs: Intake,
-        held_runs: Callable[[], list[HeldRun]],
-        checker: DriftChecker,
-        request_reading: Callable[[str], None],
-        explain: Callable[[Explain], Explained],
-        status: Callable[[bool], str],
-        notices: Callable[[], tuple[OperatorNotice, ...]],
-        health: Callable[[], tuple[SourceHealth, ...]] = tuple,
-        cursors: CursorMover,
-        reloader: Reloader,
-        emit: Emit,
-    ) -> None:
-        self._pipelines = pipelines
-        self._rejected = rejected
-        self._runs = runs
-        self._held_runs = held_runs
-        self._checker = checker
-        self._request_reading = request_reading
-        self._explain = explain
-        self._status = status
-        self._notices = notices
-        self._health = health
-        self._cursors = cursors
-        self._reloader = reloader
-        self._emit = emit
+    pipelines: Callable[[], Sequence[PipelineSettings]]
+    rejected: RejectionKeeper
+    runs: Intake
+    held_runs: Callable[[], list[HeldRun]]
+    checker: DriftChecker
+    request_reading: Callable[[str], None]
+    explain: Callable[[Explain], Explained]
+    status: Callable[[bool], str]
+    notices: Callable[[], tuple[OperatorNotice, ...]]
+    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    cursors: CursorMover
+    reloader: Reloader
+    emit: Emit
 
     async def perform(self, request: Request, by: str) -> Response:
         """Execute a request; ``by`` is the requesting account."""
@@ -86,57 +71,57 @@ class CommandHandler:
             case CheckDrift():
                 response = await self.check(request.pipelines, mode=request.mode)
             case Explain():
-                response = await asyncio.to_thread(self._explain, request)
+                response = await asyncio.to_thread(self.explain, request)
             case ReadStatus():
-                response = StatusText(text=await asyncio.to_thread(self._status, request.as_json))
+                response = StatusText(text=await asyncio.to_thread(self.status, request.as_json))
             case ReadNotices():
-                response = SourceNotices(notices=self._notices(), health=self._health())
+                response = SourceNotices(notices=self.notices(), health=self.health())
             case MoveCursor():
-                response = await self._cursors.move(request, by=by)
+                response = await self.cursors.move(request, by=by)
             case DecideRun():
                 response = await self.decide(request, by=by)
             case Reload():
-                response = await self._reloader.reload(by=by)
+                response = await self.reloader.reload(by=by)
         return response
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Retry rejections."""
-        done = await self._rejected.retry(selection)
-        self._emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
-        configured = {pipeline.name for pipeline in self._pipelines()}
+        done = await self.rejected.retry(selection)
+        self.emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
+        configured = {pipeline.name for pipeline in self.pipelines()}
         for pipeline in configured.intersection(done.pipelines):
-            self._request_reading(pipeline)
+            self.request_reading(pipeline)
         return done
 
     async def drop(self, selection: Selection, *, by: str) -> int:
         """Delete rejections and return their number."""
-        count = await self._rejected.drop(selection)
-        self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
+        count = await self.rejected.drop(selection)
+        self.emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
     async def decide(self, request: DecideRun, *, by: str) -> RunDecided:
         """Approve or discard a held run."""
         decided = await asyncio.to_thread(self._decide, request, by)
         if decided.read_again:
-            self._request_reading(decided.pipeline)
+            self.request_reading(decided.pipeline)
         return decided
 
     def _decide(self, request: DecideRun, by: str) -> RunDecided:
         """Approve or discard a held run. Blocks."""
-        held = {one.run: one for one in self._held_runs()}.get(request.run)
+        held = {one.run: one for one in self.held_runs()}.get(request.run)
         read_again = False
         try:
             if request.decision == "approved":
-                summary = self._runs.approve(request.run)
+                summary = self.runs.approve(request.run)
                 created, updated, removed = summary.created, summary.updated, summary.removed
                 read_again = summary.collided
             else:
-                discarded = self._runs.discard(request.run)
+                discarded = self.runs.discard(request.run)
                 created, updated, removed = discarded.created, discarded.updated, discarded.removed
         except RunNotHeld as error:
             return RunDecided(refusal=str(error))
         pipeline, partition = (held.pipeline, held.partition) if held is not None else ("", "")
-        self._emit(
+        self.emit(
             RunReleased(pipeline=pipeline, partition=partition, run=request.run, decision=request.decision, by=by)
         )
         return RunDecided(
@@ -153,7 +138,7 @@ class CommandHandler:
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
-        chosen = [pipeline for pipeline in self._pipelines() if pipeline.name in names]
+        chosen = [pipeline for pipeline in self.pipelines() if pipeline.name in names]
         results: dict[str, DriftCheckResult] = {}
         for sink in dict.fromkeys(pipeline.sink for pipeline in chosen):
             writers = [pipeline for pipeline in chosen if pipeline.sink == sink]
@@ -162,7 +147,7 @@ class CommandHandler:
                 plan = pipeline.drift
                 by_mode.setdefault((mode or plan.mode, plan.remove_added), []).append(pipeline.name)
             for (what, remove_added), pipelines in by_mode.items():
-                checked = await self._checker.check(sink, pipelines=pipelines, mode=what, remove_added=remove_added)
+                checked = await self.checker.check(sink, pipelines=pipelines, mode=what, remove_added=remove_added)
                 if not (checked.sink in results and results[checked.sink].lost):
                     results[checked.sink] = checked
         return tuple(results.values())

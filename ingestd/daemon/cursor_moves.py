@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ingestd.core.errors import SourceError
@@ -16,6 +17,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import CursorMoved
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMover:
     """Moves cursors.
 
@@ -24,27 +26,15 @@ class CursorMover:
     returns the runs that wait for a decision.
     """
 
-    def __init__(
-        self,
-        *,
-        keeper: CursorKeeper,
-        reader: CursorReader,
-        connectors: Mapping[str, Connector],
-        between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]],
-        read_again: Callable[[str], None],
-        read: Callable[[str], None],
-        read_now: Callable[[str], None],
-        held_runs: Callable[[], Sequence[HeldRun]],
-        emit: Emit,
-    ) -> None:
-        self._keeper = keeper
-        self._reader = reader
-        self._connectors = connectors
-        self._between_passes = between_passes
-        self._read = read
-        self._after_move = {"reset": read_again, "backfill": read_now}
-        self._held_runs = held_runs
-        self._emit = emit
+    keeper: CursorKeeper
+    reader: CursorReader
+    connectors: Mapping[str, Connector]
+    between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]]
+    read_again: Callable[[str], None]
+    read: Callable[[str], None]
+    read_now: Callable[[str], None]
+    held_runs: Callable[[], Sequence[HeldRun]]
+    emit: Emit
 
     async def move(self, request: MoveCursor, *, by: str) -> CursorsMoved:
         """Move cursors and request a pass; ``by`` is the requesting account.
@@ -52,16 +42,17 @@ class CursorMover:
         Raises:
             RequestRefused: there is no such pipeline or partition, or the cursor can't be moved this way.
         """
-        if request.pipeline not in self._connectors:
+        if request.pipeline not in self.connectors:
             raise RequestRefused(
                 f"The daemon runs no pipeline '{request.pipeline}'. Use 'ingestd reload' after a new pipeline."
             )
-        moved = await self._between_passes(request.pipeline, partial(self._move, request, by))
-        self._after_move.get(request.action, self._read)(request.pipeline)
+        moved = await self.between_passes(request.pipeline, partial(self._move, request, by))
+        request_pass = {"reset": self.read_again, "backfill": self.read_now}.get(request.action, self.read)
+        request_pass(request.pipeline)
         return moved
 
     def _move(self, request: MoveCursor, by: str) -> CursorsMoved:
-        known = {one.partition: one for one in self._reader.cursors(request.pipeline, request.partitions)}
+        known = {one.partition: one for one in self.reader.cursors(request.pipeline, request.partitions)}
         for name in request.partitions:
             if name not in known:
                 raise RequestRefused(
@@ -71,8 +62,8 @@ class CursorMover:
         # All or none: a partition that can't be moved leaves the others where they are.
         moved = {name: self._after(request, stored) for name, stored in known.items()}
         for name, after in moved.items():
-            self._keeper.set_cursor(request.pipeline, name, after)
-            self._emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
+            self.keeper.set_cursor(request.pipeline, name, after)
+            self.emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
         return CursorsMoved(partitions=tuple(known))
 
     def _after(self, request: MoveCursor, stored: StoredCursor) -> Cursor | None:
@@ -82,7 +73,7 @@ class CursorMover:
             return request.cursor
         if request.action in {"backfill", "cancel"}:
             return self._backfilled(request, stored)
-        connector = self._connectors[request.pipeline]
+        connector = self.connectors[request.pipeline]
         reset = (
             f"Use 'ingestd cursor reset {request.pipeline}': everything is read again, and equal values are not sent."
         )
@@ -100,13 +91,13 @@ class CursorMover:
             raise RequestRefused(f"{error} {reset}") from error
 
     def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:
-        connector = self._connectors[request.pipeline]
+        connector = self.connectors[request.pipeline]
         if not isinstance(connector, Backfills):
             raise RequestRefused(
                 f"Pipeline '{request.pipeline}' reads no table of changes, so it has no backfill. "
                 f"'ingestd cursor reset {request.pipeline} --all' has everything read again."
             )
-        for held in self._held_runs():
+        for held in self.held_runs():
             if (held.pipeline, held.partition) == (request.pipeline, stored.partition):
                 raise RequestRefused(
                     f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "

@@ -61,7 +61,7 @@ class _Shared(httpx.AsyncBaseTransport):
 
 
 class _Reconfigurable:
-    """Implements `ingestd.daemon.reload.Reconfigurable` for another API key, which the lanes and the checks then use."""
+    """Stands in for `ingestd.daemon.reconfigurer.Reconfigurer` with another API key, which the lanes and the checks then use."""
 
     def __init__(
         self,

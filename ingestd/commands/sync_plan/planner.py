@@ -26,8 +26,8 @@ from ingestd.commands.sync_plan.values import (
 )
 from ingestd.core.clock import moment
 from ingestd.core.mapping import Mapping
-from ingestd.daemon.assembly import make_reader, open_or_report
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.parts import make_reader, open_or_report
 from ingestd.daemon.source_digest import source_digests
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
