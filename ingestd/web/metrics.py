@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -31,170 +31,95 @@ from ingestd.web.event_counts import EventTotals
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 
-class MetricDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric. ``name`` is that of its samples, except for the suffixes of a histogram."""
+class MetricDescription(NamedTuple):
+    """A metric."""
 
-    name: str
     kind: Literal["counter", "gauge", "histogram"]
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...]
     help: str
 
 
 METRICS: Mapping[str, MetricDescription] = {
-    one.name: one
-    for one in (
-        MetricDescription(
-            name="ingestd_build_info", kind="gauge", labels=("version", "python"), help="The program; always 1."
-        ),
-        MetricDescription(
-            name="ingestd_pending_entries", kind="gauge", labels=("sink",), help="Entries that wait for delivery."
-        ),
-        MetricDescription(
-            name="ingestd_oldest_pending_age_seconds",
-            kind="gauge",
-            labels=("sink",),
-            help="How long the oldest pending entry has waited; 0 if none is pending.",
-        ),
-        MetricDescription(
-            name="ingestd_entries_delivered_total",
-            kind="counter",
-            labels=("sink",),
-            help="Entries that the service accepted.",
-        ),
-        MetricDescription(
-            name="ingestd_entries_rejected_total",
-            kind="counter",
-            labels=("sink",),
-            help="Entries that the service rejected permanently.",
-        ),
-        MetricDescription(
-            name="ingestd_rejected",
-            kind="gauge",
-            labels=("pipeline",),
-            help="Stored rejections: records, entries and files.",
-        ),
-        MetricDescription(
-            name="ingestd_requests_total",
-            kind="counter",
-            labels=("operation", "outcome"),
-            help="Requests to the service by outcome: accepted, partly rejected, rejected, throttled or unreachable.",
-        ),
-        MetricDescription(
-            name="ingestd_request_duration_seconds",
-            kind="histogram",
-            help="From the start of sending a request to the end of its response.",
-        ),
-        MetricDescription(
-            name="ingestd_throttled_total", kind="counter", help="Requests that the service refused because of their rate."
-        ),
-        MetricDescription(
-            name="ingestd_retries_total",
-            kind="counter",
-            labels=("sink",),
-            help="Waits of a lane after a failed request, each of which ends with another request.",
-        ),
-        MetricDescription(
-            name="ingestd_lane_state",
-            kind="gauge",
-            labels=("sink", "state"),
-            help="1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the others.",
-        ),
-        MetricDescription(
-            name="ingestd_request_limit", kind="gauge", help="Requests that may be in flight at the same time now."
-        ),
-        MetricDescription(
-            name="ingestd_runs_total",
-            kind="counter",
-            labels=("pipeline", "result"),
-            help="Readings of partitions that ended: changed, unchanged, held or failed.",
-        ),
-        MetricDescription(
-            name="ingestd_run_duration_seconds",
-            kind="histogram",
-            labels=("pipeline",),
-            help="Durations of complete readings of a partition.",
-        ),
-        MetricDescription(
-            name="ingestd_records_read_total",
-            kind="counter",
-            labels=("pipeline",),
-            help="Records of complete readings.",
-        ),
-        MetricDescription(
-            name="ingestd_records_rejected_total",
-            kind="counter",
-            labels=("pipeline",),
-            help="Records that could not be used.",
-        ),
-        MetricDescription(
-            name="ingestd_entries_read_total",
-            kind="counter",
-            labels=("pipeline", "change"),
-            help="Entries of complete readings: created, updated, removed or unchanged.",
-        ),
-        MetricDescription(
-            name="ingestd_source_available",
-            kind="gauge",
-            labels=("pipeline",),
-            help="1 if the last pass could read the source, else 0.",
-        ),
-        MetricDescription(
-            name="ingestd_source_lag_seconds",
-            kind="gauge",
-            labels=("pipeline",),
-            help="How long ago the last pass began that read the whole source; absent before the first one of this process.",
-        ),
-        MetricDescription(
-            name="ingestd_source_connected",
-            kind="gauge",
-            labels=("pipeline",),
-            help="1 if a source that holds a connection has one, else 0.",
-        ),
-        MetricDescription(
-            name="ingestd_source_behind_seconds",
-            kind="gauge",
-            labels=("pipeline",),
-            help="The age of the oldest message of a connection that was not read yet; absent if that is unknown.",
-        ),
-        MetricDescription(
-            name="ingestd_source_dropped_total",
-            kind="counter",
-            labels=("pipeline",),
-            help="Messages that a source with a connection could not give to its connector.",
-        ),
-        MetricDescription(
-            name="ingestd_files_waiting",
-            kind="gauge",
-            labels=("pipeline", "reason"),
-            help="Files that are not read as they are: unstable, not ready, empty or unreadable.",
-        ),
-        MetricDescription(
-            name="ingestd_held_runs",
-            kind="gauge",
-            labels=("pipeline",),
-            help="Runs that wait for an approval.",
-        ),
-        MetricDescription(
-            name="ingestd_failed_parts", kind="gauge", help="Parts of the daemon that failed and wait for their restart."
-        ),
-        MetricDescription(
-            name="ingestd_state_size_bytes", kind="gauge", help="The size of the state file with its write-ahead log."
-        ),
-        MetricDescription(
-            name="ingestd_state_writable", kind="gauge", help="1 if the state file can be written, else 0."
-        ),
-        MetricDescription(
-            name="ingestd_log_lines_dropped_total", kind="counter", help="Lines of the log that could not be written."
-        ),
-        MetricDescription(
-            name="ingestd_telemetry_dropped_total",
-            kind="counter",
-            labels=("signal",),
-            help="Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted.",
-        ),
-    )
-}  # fmt: skip
-"""Every metric of the daemon, besides those of its process (``ingestd_process_...``)."""
+    "ingestd_build_info": MetricDescription("gauge", ("version", "python"), "The program; always 1."),
+    "ingestd_pending_entries": MetricDescription("gauge", ("sink",), "Entries that wait for delivery."),
+    "ingestd_oldest_pending_age_seconds": MetricDescription(
+        "gauge", ("sink",), "How long the oldest pending entry has waited; 0 if none is pending."
+    ),
+    "ingestd_entries_delivered_total": MetricDescription("counter", ("sink",), "Entries that the service accepted."),
+    "ingestd_entries_rejected_total": MetricDescription(
+        "counter", ("sink",), "Entries that the service rejected permanently."
+    ),
+    "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
+    "ingestd_requests_total": MetricDescription(
+        "counter",
+        ("operation", "outcome"),
+        "Requests to the service by outcome: accepted, partly rejected, rejected, throttled or unreachable.",
+    ),
+    "ingestd_request_duration_seconds": MetricDescription(
+        "histogram", (), "From the start of sending a request to the end of its response."
+    ),
+    "ingestd_throttled_total": MetricDescription(
+        "counter", (), "Requests that the service refused because of their rate."
+    ),
+    "ingestd_retries_total": MetricDescription(
+        "counter", ("sink",), "Waits of a lane after a failed request, each of which ends with another request."
+    ),
+    "ingestd_lane_state": MetricDescription(
+        "gauge",
+        ("sink", "state"),
+        "1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the others.",
+    ),
+    "ingestd_request_limit": MetricDescription("gauge", (), "Requests that may be in flight at the same time now."),
+    "ingestd_runs_total": MetricDescription(
+        "counter", ("pipeline", "result"), "Readings of partitions that ended: changed, unchanged, held or failed."
+    ),
+    "ingestd_run_duration_seconds": MetricDescription(
+        "histogram", ("pipeline",), "Durations of complete readings of a partition."
+    ),
+    "ingestd_records_read_total": MetricDescription("counter", ("pipeline",), "Records of complete readings."),
+    "ingestd_records_rejected_total": MetricDescription("counter", ("pipeline",), "Records that could not be used."),
+    "ingestd_entries_read_total": MetricDescription(
+        "counter", ("pipeline", "change"), "Entries of complete readings: created, updated, removed or unchanged."
+    ),
+    "ingestd_source_available": MetricDescription(
+        "gauge", ("pipeline",), "1 if the last pass could read the source, else 0."
+    ),
+    "ingestd_source_lag_seconds": MetricDescription(
+        "gauge",
+        ("pipeline",),
+        "How long ago the last pass began that read the whole source; absent before the first one of this process.",
+    ),
+    "ingestd_source_connected": MetricDescription(
+        "gauge", ("pipeline",), "1 if a source that holds a connection has one, else 0."
+    ),
+    "ingestd_source_behind_seconds": MetricDescription(
+        "gauge",
+        ("pipeline",),
+        "The age of the oldest message of a connection that was not read yet; absent if that is unknown.",
+    ),
+    "ingestd_source_dropped_total": MetricDescription(
+        "counter", ("pipeline",), "Messages that a source with a connection could not give to its connector."
+    ),
+    "ingestd_files_waiting": MetricDescription(
+        "gauge",
+        ("pipeline", "reason"),
+        "Files that are not read as they are: unstable, not ready, empty or unreadable.",
+    ),
+    "ingestd_held_runs": MetricDescription("gauge", ("pipeline",), "Runs that wait for an approval."),
+    "ingestd_failed_parts": MetricDescription(
+        "gauge", (), "Parts of the daemon that failed and wait for their restart."
+    ),
+    "ingestd_state_size_bytes": MetricDescription("gauge", (), "The size of the state file with its write-ahead log."),
+    "ingestd_state_writable": MetricDescription("gauge", (), "1 if the state file can be written, else 0."),
+    "ingestd_log_lines_dropped_total": MetricDescription("counter", (), "Lines of the log that could not be written."),
+    "ingestd_telemetry_dropped_total": MetricDescription(
+        "counter", ("signal",), "Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted."
+    ),
+}
+"""Every metric of the daemon, besides those of its process (``ingestd_process_...``).
+
+By the name of its samples, without the suffixes of a histogram.
+"""
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")

@@ -172,7 +172,7 @@ def _metrics() -> Iterator[str]:
     yield from ("", "## ingestd")
     yield from _table(
         ("metric", "kind", "labels", "meaning"),
-        ((f"`{one.name}`", one.kind, ", ".join(one.labels), one.help) for one in METRICS.values()),
+        ((f"`{name}`", one.kind, ", ".join(one.labels), one.help) for name, one in METRICS.items()),
     )
     yield "## workspaced"
     yield ""
