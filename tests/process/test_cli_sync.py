@@ -41,7 +41,7 @@ def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Pa
 # Packages of modules that are executed only if something has changed. A package with a deferred import has no submodules.
 ONLY_FOR_CHANGES = (
     "polars.", "structlog.", "sqlglot.", "pint.", "apscheduler", "openpyxl", "python_calamine",
-    "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.commands.sync_plan", "ingestd.cli.live_display",
+    "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.commands.sync_plan", "rich",
     "connectors.formats.csv.reader", "connectors.formats.ndjson.reader",
     "connectors.formats.json.reader", "connectors.formats.columnar", "connectors.formats.excel", "connectors.formats.xml",
     "connectors.formats.fixed_width.reader", "connectors.formats.junit.reader", "numpy", "h5py", "nptdms", "asammdf", "scipy",

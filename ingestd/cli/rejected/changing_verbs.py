@@ -1,8 +1,6 @@
-"""`ingestd rejected retry`."""
+"""`ingestd rejected retry` and `drop`."""
 
 from __future__ import annotations
-
-import asyncio
 
 import click
 
@@ -11,11 +9,10 @@ from ingestd.cli.rejected.selection import all_option, require_explicit, with_se
 from ingestd.commands.control_client import execute
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.requests import RetryRejected
+from ingestd.daemon.control.requests import DropRejected, RetryRejected
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo
-from ingestd.telemetry import log_event
 
 
 @click.command()
@@ -33,9 +30,8 @@ def retry(selection: Selection, configuration: Configuration, everything: bool) 
     """
     request = RetryRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()
-    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
-    if isinstance(response, Retried):
-        echo("\n".join(_lines(response, by_daemon=by_daemon)))
+    done, by_daemon = execute(configuration, request, Retried)
+    echo("\n".join(_lines(done, by_daemon=by_daemon)))
 
 
 def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
@@ -51,3 +47,25 @@ def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
             "Archived files must be put back for that."
         )
     return lines or ["No rejection matches."]
+
+
+@click.command()
+@all_option
+@with_configuration_without_secrets
+@with_selection
+def drop(selection: Selection, configuration: Configuration, everything: bool) -> None:
+    """Delete rejections; the log keeps the account and the selection.
+
+    The values of a dropped record or entry are not delivered: the service keeps the values that it has. The record is mapped
+    again when it changes at its source, or when its whole file is read again (after the file is replaced or the mapping
+    changes). To keep a copy, use `export` first.
+
+    Example: ingestd rejected drop --file run-0042.csv
+    """
+    request = DropRejected(selection=require_explicit(selection, everything=everything))
+    configure_logs()
+    count, _ = execute(configuration, request, int)
+    if not count:
+        echo("No rejection matches.")
+    else:
+        echo(f"{counted(count, 'rejection')} dropped. The service keeps its values until the source changes.")
