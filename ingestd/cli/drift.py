@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
-from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.commands.status import observe
@@ -22,7 +21,7 @@ from ingestd.daemon.exit_codes import ExitCode
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
-from ingestd.process.terminal_text import echo, safe_line, terminal_line
+from ingestd.process.terminal_text import echo, echo_lines, safe_line, terminal_line
 from ingestd.settings.drift import Mode
 
 _PAGE = 1_000

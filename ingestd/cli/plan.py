@@ -18,7 +18,7 @@ from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, Sync
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.location import format_location
+from ingestd.daemon.reporting import format_location
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line

@@ -14,7 +14,7 @@ from ingestd.commands.source_record import SourceRecord
 from ingestd.commands.trace import TracedEntry, trace_entry
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.location import format_location
+from ingestd.daemon.reporting import format_location
 from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
 from ingestd.process.redaction import redact_text

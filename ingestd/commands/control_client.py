@@ -12,7 +12,7 @@ from ingestd.daemon.configuration import Configuration, with_secrets
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.requests import CheckDrift, Request, Response
 from ingestd.daemon.control.server import account
-from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.mirror.sqlite import state_exists
 from ingestd.telemetry import log_event
 

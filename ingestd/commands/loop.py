@@ -6,6 +6,7 @@ The memory of its process is set for long work, too.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import sys
 from collections.abc import Coroutine, Iterator
@@ -13,8 +14,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import uvloop
-
-from ingestd.process.heap import share_heap
 
 T = TypeVar("T")
 
@@ -51,3 +50,20 @@ def _short_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+_ARENA_MAX = -8
+"""M_ARENA_MAX of glibc's malloc.h."""
+
+
+def share_heap() -> bool:
+    """Let all threads share one heap of the C library, for good; return False if this library has no such choice.
+
+    By default each thread gets a heap of its own, which keeps what was freed in it (decision record 0026). Call it before other
+    threads begin.
+    """
+    try:
+        choose = ctypes.CDLL(None).mallopt
+    except AttributeError:  # not glibc
+        return False
+    return bool(choose(_ARENA_MAX, 1))

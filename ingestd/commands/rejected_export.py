@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias
 
 from ingestd.core.errors import IngestdError
-from ingestd.daemon.location import format_location
+from ingestd.daemon.reporting import format_location
 from ingestd.mirror.rejections import Rejection, RejectionReader, Selection
 
 ExportFormat: TypeAlias = Literal["csv", "ndjson"]

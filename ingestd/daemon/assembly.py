@@ -11,12 +11,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from ingestd.client.writer import RisingWriter
-from ingestd.daemon.command_handler import CommandHandler
+from ingestd.daemon.command_handler import CommandHandler, DriftQueue
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_changes import source_digests
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.daemon_notices import DaemonNotices
-from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.files_read import FilesRead
 from ingestd.daemon.kept_files import move_kept, remove_unused
@@ -26,12 +26,10 @@ from ingestd.daemon.parts import PartFactory, delivery_limits
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
-from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.status import compile_status
+from ingestd.daemon.status import WorkCounter, compile_status
 from ingestd.daemon.status_text import format_status
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
-from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import PassReport, Reader, SourceSupervisor

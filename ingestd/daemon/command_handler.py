@@ -1,4 +1,4 @@
-"""Execution of commands on an open state file, in the daemon, or in the command's own process if no daemon runs."""
+"""Execution of commands on an open state file, in the daemon, or in the command's own process; and scheduled drift checks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, Intake
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
@@ -151,3 +152,27 @@ class CommandHandler:
                 if not (checked.sink in results and results[checked.sink].lost):
                     results[checked.sink] = checked
         return tuple(results.values())
+
+
+class DriftQueue:
+    """Checks the sinks of due pipelines, one pipeline at a time, to leave capacity for the delivery."""
+
+    def __init__(self, command_handler: CommandHandler) -> None:
+        self._command_handler = command_handler
+        self._due: dict[str, None] = {}
+        self._changes = ChangeSignal()
+
+    def add(self, pipeline: str) -> None:
+        """Add a pipeline; one that is in the queue already is checked once. Call it on the event loop."""
+        self._due[pipeline] = None
+        self._changes.notify()
+
+    async def run(self) -> None:
+        """Check due pipelines until cancelled."""
+        while True:
+            known = self._changes.generation
+            while self._due:
+                pipeline = next(iter(self._due))
+                del self._due[pipeline]
+                await self._command_handler.check([pipeline])
+            await self._changes.wait_past(known)

@@ -14,8 +14,8 @@ from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.heartbeat import Heartbeat
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals

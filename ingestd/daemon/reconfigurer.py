@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from ingestd.client.service import ServiceClient
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorFull, Mistake
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_changes import ConfigurationChanges
+from ingestd.daemon.configuration_changes import ConfigurationChanges, source_digests
 from ingestd.daemon.kept_files import move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.parts import PartFactory, delivery_limits
 from ingestd.daemon.rejected_retention import RejectedRetention
-from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
 from ingestd.delivery import Dispatcher
 from ingestd.delivery.drift import DriftChecker

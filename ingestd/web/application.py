@@ -13,8 +13,7 @@ from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit
 from ingestd.web.access import AccessRules
 from ingestd.web.event_counts import EventCounts
-from ingestd.web.health import check_readiness
-from ingestd.web.levels import read_levels
+from ingestd.web.levels import check_readiness, read_levels
 from ingestd.web.message import WebRequest, WebResponse, json_response, text_response
 from ingestd.web.metrics import DaemonLevels, exposition
 from ingestd.web.pages import PageContents
@@ -66,7 +65,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
     """Serve the listener of a daemon until cancelled."""
     with _threads("listener", 1) as executor, _threads("page", 2) as page_executor:
         pages = PageContents(
-            lambda: assembly.configuration,
+            current=lambda: assembly.configuration,
             pid=os.getpid(),
             notices=assembly.notices.every,
             health=assembly.supervisor.health,

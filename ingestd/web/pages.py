@@ -6,6 +6,7 @@ import asyncio
 import glob
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -85,36 +86,26 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     sources: Mapping[str, ListsWaiting]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageContents:
     """Reads the pages of one daemon. All methods block.
 
-    ``notices`` returns the notices about sources, ``health`` the states of their connections, and ``throughput`` the deliveries
-    to a sink by minute.
+    ``current`` returns the configuration in use, ``notices`` the notices about sources, ``health`` the states of their
+    connections, and ``throughput`` the deliveries to a sink by minute.
     """
 
-    def __init__(
-        self,
-        configuration: Callable[[], Configuration],
-        *,
-        pid: int,
-        notices: Callable[[], tuple[OperatorNotice, ...]],
-        health: Callable[[], tuple[SourceHealth, ...]] = tuple,
-        passes: SourcePasses,
-        waiting: Callable[[], Mapping[str, ListsWaiting]],
-        throughput: Callable[[str], Sequence[int]],
-    ) -> None:
-        self._throughput = throughput
-        self._configuration = configuration
-        self._pid = pid
-        self._notices = notices
-        self._health = health
-        self._passes = passes
-        self._waiting = waiting
+    current: Callable[[], Configuration]
+    pid: int
+    notices: Callable[[], tuple[OperatorNotice, ...]]
+    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    passes: SourcePasses
+    waiting: Callable[[], Mapping[str, ListsWaiting]]
+    throughput: Callable[[str], Sequence[int]]
 
     def overview(self) -> PageContent:
         """Return all pipelines with their states."""
         state = self._state()
-        rows = [self._row(pipeline, state) for pipeline in self._configuration().settings.pipelines]
+        rows = [self._row(pipeline, state) for pipeline in self.current().settings.pipelines]
         values = {
             "status": state.status,
             "own_notices": state.notices.get("", ()),
@@ -129,14 +120,14 @@ class PageContents:
         Raises:
             PageMissing: there is no such pipeline.
         """
-        found = next((one for one in self._configuration().settings.pipelines if one.name == name), None)
+        found = next((one for one in self.current().settings.pipelines if one.name == name), None)
         if found is None:
             raise PageMissing(f"There is no pipeline {name}.")
         state = self._state()
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             runs = mirror.past_runs(name, limit=_RUNS)
             entries = mirror.entries_of(found.sink)
-        source = self._waiting().get(name)
+        source = self.waiting().get(name)
         waiting = source.list_waiting(_WAITING + 1) if source is not None else []
         held = [one for one in state.status.held if one.pipeline == name]
         values = {
@@ -151,7 +142,7 @@ class PageContents:
 
     def file(self, name: str) -> PageContent:
         """Return what `ingestd why` says about a file or a table, with the receipt of its last reading."""
-        configuration = self._configuration()
+        configuration = self.current()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
         with observe(configuration) as mirror:
             explained = [(one, mirror.history(one.pipeline, one.partition)) for one in found]
@@ -164,9 +155,9 @@ class PageContents:
 
     def drift(self, pipeline: str, *, after: tuple[int, str] = START) -> PageContent:
         """Return the last checks of the sinks of a pipeline or of all, and a page of the keys that differ."""
-        names = [one.name for one in self._configuration().settings.pipelines]
+        names = [one.name for one in self.current().settings.pipelines]
         chosen = [name for name in names if name == pipeline or not pipeline]
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             page = mirror.drift(chosen, after=after, limit=_PAGE)
             unexplained = mirror.unexplained(chosen, limit=_UNEXPLAINED)
             checks = mirror.drift_checks(chosen)
@@ -188,14 +179,14 @@ class PageContents:
         Raises:
             PageMissing: there is no such pipeline.
         """
-        names = tuple(one.name for one in self._configuration().settings.pipelines)
+        names = tuple(one.name for one in self.current().settings.pipelines)
         if name and name not in names:
             raise PageMissing(f"There is no pipeline {name}.")
         return (name,) if name else names
 
     def configuration(self) -> PageContent:
         """Return the settings in use, and what the check says of the file on disk."""
-        running = self._configuration()
+        running = self.current()
         values = {
             "path": str(running.path),
             "file": file_state(running),
@@ -205,10 +196,10 @@ class PageContents:
 
     def trace(self, key: str, *, steps: bool) -> PageContent:
         """Return what `ingestd trace` says about a key."""
-        entries = trace_entry(self._configuration(), key, steps=steps) if key else []
+        entries = trace_entry(self.current(), key, steps=steps) if key else []
         reasons: dict[tuple[str, str], str] = {}
         if any(one.origin is not None and one.origin.rejected for one in entries):
-            with observe(self._configuration()) as mirror:
+            with observe(self.current()) as mirror:
                 found = mirror.selected(Selection(key=glob.escape(key)), after=0, limit=_PAGE)
             reasons = {(one.workspace, one.sink): one.reason for one in found}
         values = {"key": key, "entries": entries, "steps": steps, "reasons": reasons}
@@ -216,7 +207,7 @@ class PageContents:
 
     def rejected(self, selection: Selection, *, after: int) -> PageContent:
         """Return a page of rejections, the oldest first."""
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             total = mirror.count(selection)
             found = mirror.selected(selection, after=after, limit=_PAGE + 1)
         values = {
@@ -225,17 +216,17 @@ class PageContents:
             "after": after,
             "rejections": found[:_PAGE],
             "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
-            "pipelines": [one.name for one in self._configuration().settings.pipelines],
+            "pipelines": [one.name for one in self.current().settings.pipelines],
         }
         return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
 
     def export(self, selection: Selection) -> RejectionExport:
         """Return what `ingestd rejected export` writes as CSV. It reads nothing yet."""
-        return RejectionExport(partial(observe, self._configuration()), selection, "csv")
+        return RejectionExport(partial(observe, self.current()), selection, "csv")
 
     def held_runs(self) -> PageContent:
         """Return the held runs."""
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             runs = mirror.held_runs()
         return PageContent(template="held_runs.html", title="Held runs", section="held", values={"runs": runs})
 
@@ -245,7 +236,7 @@ class PageContents:
         Raises:
             PageMissing: the run is not held.
         """
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             run = next((one for one in mirror.held_runs() if one.run == number), None)
             if run is None:
                 raise PageMissing(f"Run {number} is not held. It was decided, or a later reading has replaced it.")
@@ -259,13 +250,13 @@ class PageContents:
         return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
 
     def _state(self) -> _State:
-        with observe(self._configuration()) as mirror:
+        with observe(self.current()) as mirror:
             status = compile_status(
                 mirror,
-                self._configuration(),
-                pid=self._pid,
-                notices=self._notices,
-                health=self._health,
+                self.current(),
+                pid=self.pid,
+                notices=self.notices,
+                health=self.health,
                 with_sinks=False,
             )
             pending = {one.address: one.pending for one in mirror.backlog()}
@@ -282,7 +273,7 @@ class PageContents:
             pipelines={one.name: one for one in status.pipelines},
             notices=notices,
             held=Counter(one.pipeline for one in status.held),
-            sources=self._waiting(),
+            sources=self.waiting(),
         )
 
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
@@ -296,7 +287,7 @@ class PageContents:
             *(notice_sentences(found) if found is not None else ()),
         )
         rejected = found.rejected if found is not None else 0
-        failure = self._passes.failure(pipeline.name)
+        failure = self.passes.failure(pipeline.name)
         blocker = state.blockers.get(pipeline.sink) if pending else None
         if failure:
             word, sentence = "failed", failure
@@ -319,11 +310,11 @@ class PageContents:
             sentence=sentence,
             rejected=rejected,
             last_run_at=found.last_run_at if found is not None else None,
-            complete_at=self._passes.complete_at(pipeline.name),
+            complete_at=self.passes.complete_at(pipeline.name),
             held=held,
             waiting=sum(counts.values()),
             notices=notices,
-            throughput=self._throughput(str(pipeline.sink)),
+            throughput=self.throughput(str(pipeline.sink)),
         )
 
 

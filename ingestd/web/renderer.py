@@ -9,7 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from ingestd.core.clock import moment
-from ingestd.daemon.location import format_location
+from ingestd.daemon.reporting import format_location
 from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
 from ingestd.process.redaction import redact_text

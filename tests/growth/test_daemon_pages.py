@@ -100,7 +100,12 @@ def _measured(folder: Path, count: int, work: Work) -> dict[str, int]:
         pipeline.close()
     configuration = _configuration(folder, pipeline.workspace)
     pages = PageContents(
-        lambda: configuration, pid=1, notices=tuple, passes=SourcePasses(), waiting=dict, throughput=lambda _: (0,)
+        current=lambda: configuration,
+        pid=1,
+        notices=tuple,
+        passes=SourcePasses(),
+        waiting=dict,
+        throughput=lambda _: (0,),
     )
     found: dict[str, int] = {}
     for name, read in {**OVERVIEW, **CONSTANT, **READS_ALL}.items():

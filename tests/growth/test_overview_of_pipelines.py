@@ -76,7 +76,7 @@ def _steps(folder: Path, count: int) -> int:
     names = [one.name for one in configuration.settings.pipelines]
     notices = tuple(OperatorNotice(pipeline=name, sentence="It is polled.") for name in names)
     pages = PageContents(
-        lambda: configuration,
+        current=lambda: configuration,
         pid=1,
         notices=lambda: notices,
         passes=SourcePasses(),

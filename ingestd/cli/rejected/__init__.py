@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ingestd.cli.rejected.changing_verbs import drop, retry
-from ingestd.cli.rejected.reading_verbs import export, list_, show
+from ingestd.cli.rejected.decisions import drop, retry
+from ingestd.cli.rejected.views import export, list_, show
 
 __all__ = ["rejected"]
 

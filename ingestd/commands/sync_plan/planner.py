@@ -27,8 +27,8 @@ from ingestd.commands.sync_plan.values import (
 from ingestd.core.clock import moment
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_changes import source_digests
 from ingestd.daemon.parts import make_reader, open_or_report
-from ingestd.daemon.source_digest import source_digests
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake

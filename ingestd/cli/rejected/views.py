@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, format_line, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
@@ -19,7 +18,7 @@ from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.mirror.rejections import Rejection, Selection
-from ingestd.process.terminal_text import echo, terminal_line
+from ingestd.process.terminal_text import echo, echo_lines, terminal_line
 
 
 @click.command("list")
