@@ -13,8 +13,7 @@ from ingestd.commands.loop import run_to_end
 from ingestd.commands.output_file import OutputUnwritable, write_private
 from ingestd.commands.sync_plan.execution import Interrupted
 from ingestd.commands.sync_plan.execution import plan as make_plan
-from ingestd.commands.sync_plan.plan_file import encode_plan
-from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
+from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan, encode_plan
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode

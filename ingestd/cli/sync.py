@@ -71,7 +71,7 @@ def _sync_planned(
 ) -> SyncReport:
     # Most syncs have no plan.
     from ingestd.commands.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
-    from ingestd.commands.sync_plan.plan_file import PlanUnusable, read_plan  # noqa: PLC0415
+    from ingestd.commands.sync_plan.values import PlanUnusable, read_plan  # noqa: PLC0415
 
     if pipelines:
         raise click.UsageError("--plan takes no names of pipelines: the plan has them. Name them for 'ingestd plan'.")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 # By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; it finds almost none.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
-"""After this time a thread gives the interpreter to another one: Python's 5 ms are as long as half the delivery of a file."""
+"""After this time a thread gives the interpreter to another thread: Python's 5 ms are as long as half the delivery of a file."""
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

@@ -23,7 +23,7 @@ OpenReader: TypeAlias = Callable[[], AbstractContextManager[RejectionReader]]
 NOTES = ("_reason", "_field", "_file", "_row", "_number")
 _PAGE = 1_000
 _RECORDS = 2_000
-"""The rejections of which the columns are read at once."""
+"""The number of rejections with columns that are read at once."""
 
 
 class SeveralTables(IngestdError):

@@ -66,18 +66,7 @@ class _Tally(msgspec.Struct, kw_only=True):
         text = json.dumps(values).encode()
         self.digest = (self.digest + int.from_bytes(hashlib.sha256(text).digest())) % 2**_DIGEST_BITS
         if self.counts[change.kind] <= self.rows:
-            kind, key, old, old_type, new, new_type = values
-            self.first.append(
-                PlannedChange(
-                    kind=kind,
-                    key=key,
-                    old=old,
-                    old_type=old_type,
-                    new=new,
-                    new_type=new_type,
-                    position=change.position,
-                )
-            )
+            self.first.append(msgspec.convert(change, PlannedChange, from_attributes=True))
 
 
 async def make_plan(
