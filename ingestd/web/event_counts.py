@@ -40,7 +40,7 @@ class EventTotals(msgspec.Struct, kw_only=True):
 
 
 THROUGHPUT_MINUTES = 30
-"""The minutes of which the deliveries are kept for each sink."""
+"""The number of minutes for which deliveries are kept for each sink."""
 
 
 class EventCounts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from typing import TypeVar
+from functools import partial
+from typing import TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from ingestd.core.errors import IngestdError
@@ -35,6 +36,7 @@ from ingestd.web.pages import PageContent, PageContents, PageMissing, selection_
 from ingestd.web.renderer import PageRenderer
 
 T = TypeVar("T")
+Handler: TypeAlias = Callable[..., Awaitable[WebResponse]]
 
 _HTML = "text/html; charset=utf-8"
 _ACTOR = "web page"
@@ -69,22 +71,14 @@ class Site:
         self._live = LiveRows(changes, self._rows)
         self._exports = ExportStreams(self._in_thread)
         self._drift_checks: set[asyncio.Future[Response]] = set()
-        self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[WebResponse]]]] = [
-            ("GET", re.compile(r"/"), self._overview),
+        self._routes: list[tuple[str, re.Pattern[str], Handler]] = [
+            *(("GET", re.compile(path), partial(self._page, read)) for path, read in _page_readers(pages)),
             ("GET", re.compile(r"/live"), self._stream),
             ("GET", re.compile(r"/assets/(?P<name>[\w.-]+)"), self._asset),
-            ("GET", re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), self._pipeline),
-            ("GET", re.compile(r"/files"), self._file),
-            ("GET", re.compile(r"/trace"), self._trace),
-            ("GET", re.compile(r"/rejected"), self._rejected),
             ("GET", re.compile(r"/rejected\.csv"), self._export),
             ("POST", re.compile(r"/rejected/retry"), self._retry),
-            ("GET", re.compile(r"/drift"), self._drift),
             ("POST", re.compile(r"/drift/check"), self._check_drift),
-            ("GET", re.compile(r"/configuration"), self._configuration),
             ("POST", re.compile(r"/configuration/reload"), self._reload),
-            ("GET", re.compile(r"/held"), self._held_runs),
-            ("GET", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})"), self._held_run),
             ("POST", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})/(?P<verb>approve|discard)"), self._decide),
         ]
 
@@ -103,9 +97,7 @@ class Site:
             return text_response(405, f"This path accepts only {allowed}.", ("Allow", allowed))
         return None
 
-    async def _guarded(
-        self, request: WebRequest, handler: Callable[..., Awaitable[WebResponse]], values: Mapping[str, str]
-    ) -> WebResponse:
+    async def _guarded(self, request: WebRequest, handler: Handler, values: Mapping[str, str]) -> WebResponse:
         if request.method == "POST" and not self._acts:
             return self._failure(403, "Actions need a token or a Unix socket (listen); see docs/monitoring.md.")
         if request.method == "POST" and not self._forms.accepts(request):
@@ -123,41 +115,6 @@ class Site:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     # ------------------------------------------------------------------------------------------------ pages
-
-    async def _overview(self, request: WebRequest) -> WebResponse:
-        return await self._page(request, self._pages.overview)
-
-    async def _pipeline(self, request: WebRequest, name: str) -> WebResponse:
-        return await self._page(request, lambda: self._pages.pipeline(name))
-
-    async def _file(self, request: WebRequest) -> WebResponse:
-        return await self._page(request, lambda: self._pages.file(request.parameters.get("name", "")))
-
-    async def _trace(self, request: WebRequest) -> WebResponse:
-        fields = request.parameters
-        return await self._page(
-            request, lambda: self._pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
-        )
-
-    async def _rejected(self, request: WebRequest) -> WebResponse:
-        fields = request.parameters
-        after = _row_number(fields.get("after", "0"))
-        return await self._page(request, lambda: self._pages.rejected(selection_of(fields), after=after))
-
-    async def _drift(self, request: WebRequest) -> WebResponse:
-        fields = request.parameters
-        after = (_row_number(fields["after"]), fields.get("key", "")) if "after" in fields else START
-        return await self._page(request, lambda: self._pages.drift(fields.get("pipeline", ""), after=after))
-
-    async def _configuration(self, request: WebRequest) -> WebResponse:
-        return await self._page(request, self._pages.configuration)
-
-    async def _held_runs(self, request: WebRequest) -> WebResponse:
-        return await self._page(request, self._pages.held_runs)
-
-    async def _held_run(self, request: WebRequest, number: str) -> WebResponse:
-        after = request.parameters.get("after", "")
-        return await self._page(request, lambda: self._pages.held_run(int(number), after=after))
 
     async def _export(self, request: WebRequest) -> WebResponse:
         if self._exports.is_full:
@@ -183,11 +140,12 @@ class Site:
 
         return await self._in_thread(read)
 
-    async def _page(self, request: WebRequest, read: Callable[[], PageContent]) -> WebResponse:
-        result = self._forms.result(request.parameters.get("done", ""))
+    async def _page(self, read: Callable[..., PageContent], request: WebRequest, **values: str) -> WebResponse:
+        fields = request.parameters
+        result = self._forms.result(fields.get("done", ""))
 
         def render() -> bytes:
-            page = read()
+            page = read(fields, **values)
             common = {"title": page.title, "section": page.section, "result": result}
             return self._render(page.template, **common, **page.values)
 
@@ -204,6 +162,13 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------ actions
 
+    async def _act(self, request: Request, kind: type[T]) -> T:
+        """Perform an action with a response of a ``kind``, also if the client disconnects meanwhile."""
+        done = await asyncio.shield(self._perform(request, _ACTOR))
+        if not isinstance(done, kind):
+            raise TypeError(f"the response to {request!r} is {done!r}")
+        return done
+
     async def _retry(self, request: WebRequest) -> WebResponse:
         fields = request.form
         page = f"/rejected?{urlencode(_filters(selection_of(fields)))}&"
@@ -211,9 +176,7 @@ class Site:
         if len(ids) > _IDS_AT_MOST or (not ids and "all" not in fields):
             return self._done(page, "Nothing was selected.", is_done=False)
         selection = selection_of({} if ids else fields, ids)
-        done = await asyncio.shield(self._perform(RetryRejected(selection=selection), _ACTOR))
-        if not isinstance(done, Retried):
-            raise TypeError(f"the response to a retry is {done!r}")
+        done = await self._act(RetryRejected(selection=selection), Retried)
         return self._done(
             page,
             f"Pending again: {counted(done.entries, 'entry')}. Mapped again when their source is read: "
@@ -223,9 +186,7 @@ class Site:
     async def _decide(self, request: WebRequest, number: str, verb: str) -> WebResponse:  # noqa: ARG002 - a handler
         run = int(number)
         decision = DecideRun(run=run, decision="approved" if verb == "approve" else "discarded")
-        done = await asyncio.shield(self._perform(decision, _ACTOR))
-        if not isinstance(done, RunDecided):
-            raise TypeError(f"the response to a decision is {done!r}")
+        done = await self._act(decision, RunDecided)
         if done.refusal:
             return self._done("/held", done.refusal, is_done=False)
         if verb == "discard":
@@ -265,9 +226,7 @@ class Site:
             check.exception()  # the response reports it if it still waits; a failed check is in the log and on the page
 
     async def _reload(self, request: WebRequest) -> WebResponse:  # noqa: ARG002 - a handler
-        done = await asyncio.shield(self._perform(Reload(), _ACTOR))
-        if not isinstance(done, Reloaded):
-            raise TypeError(f"the response to a reload is {done!r}")
+        done = await self._act(Reload(), Reloaded)
         if done.mistakes:
             return self._done("/configuration", "Nothing was changed, because the file has mistakes.", is_done=False)
         counts = (
@@ -285,6 +244,26 @@ class Site:
         return WebResponse(
             status=303, headers=(("Location", f"{path}{'' if path.endswith('&') else '?'}done={quote(number)}"),)
         )
+
+
+def _page_readers(pages: PageContents) -> Iterator[tuple[str, Callable[..., PageContent]]]:
+    """Yield the path of each page, and the function that reads it from the fields of the query and the values of the path."""
+    yield r"/", lambda _: pages.overview()
+    yield r"/pipelines/(?P<name>[a-z0-9_-]+)", lambda _, name: pages.pipeline(name)
+    yield r"/files", lambda fields: pages.file(fields.get("name", ""))
+    yield r"/trace", lambda fields: pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
+    yield r"/rejected", lambda fields: pages.rejected(selection_of(fields), after=_row_number(fields.get("after", "0")))
+    yield r"/drift", lambda fields: pages.drift(fields.get("pipeline", ""), after=_drift_position(fields))
+    yield r"/configuration", lambda _: pages.configuration()
+    yield r"/held", lambda _: pages.held_runs()
+    yield (
+        r"/held/(?P<number>[1-9][0-9]{0,17})",
+        lambda fields, number: pages.held_run(int(number), after=fields.get("after", "")),
+    )
+
+
+def _drift_position(fields: Mapping[str, str]) -> tuple[int, str]:
+    return (_row_number(fields["after"]), fields.get("key", "")) if "after" in fields else START
 
 
 def _filters(selection: Selection) -> dict[str, str]:
