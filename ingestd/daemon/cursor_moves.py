@@ -59,7 +59,7 @@ class CursorMover:
                     f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
                     f"{request.pipeline}' lists its partitions."
                 )
-        # All or none: a partition that can't be moved leaves the others where they are.
+        # All or none: if one cursor can't be moved, none is.
         moved = {name: self._after(request, stored) for name, stored in known.items()}
         for name, after in moved.items():
             self.keeper.set_cursor(request.pipeline, name, after)

@@ -81,7 +81,7 @@ class ManagerUnreachable(WarningEvent, frozen=True, kw_only=True):
 
 
 class PartFailed(ErrorEvent, frozen=True, kw_only=True):
-    """A part (a source, a lane, a schedule) ended with an unexpected exception and restarts; the others continue.
+    """A part (a source, a lane, a schedule) ended with an unexpected exception and restarts; all other parts continue.
 
     ``traceback`` is empty except for the first failure of a series.
     """
@@ -118,7 +118,7 @@ class StateWritable(Event, frozen=True, kw_only=True):
 class ConfigurationReloaded(Event, frozen=True, kw_only=True):
     """The configuration and its secrets were read again, what changed is in use, and waiting lanes retry.
 
-    ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the others.
+    ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the rest.
     """
 
     by: str

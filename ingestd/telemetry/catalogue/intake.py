@@ -115,7 +115,7 @@ class SettlingFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class ContentKnown(Event, frozen=True, kw_only=True):
-    """A partition has content that it, or another one of its pipeline, had before; the sentence says which."""
+    """A partition has content that it, or another partition of its pipeline, had before; the sentence says which."""
 
     pipeline: str
     partition: str
