@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import subprocess
 import sys
@@ -13,11 +12,8 @@ from typing import Protocol
 from urllib.parse import quote
 
 import httpx
-import structlog
-from click.testing import CliRunner
 
-from ingestd.cli import main
-from tests.support.daemon_process import Daemon, environment, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, environment, here, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -109,17 +105,8 @@ class Folder:
         )  # fmt: skip
 
     def here(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in this process, which avoids the second that Python and polars need to start."""
-        root = logging.getLogger()
-        handlers, level = list(root.handlers), root.level
-        try:
-            result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
-        finally:
-            # The command's log goes to the standard error that was open at import.
-            structlog.reset_defaults()
-            root.handlers[:] = handlers
-            root.setLevel(level)
-        return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+        """Run a command in this process."""
+        return here(self.path, *words, "-c", str(self.config))
 
     @contextmanager
     def daemon(self, *words: str) -> Iterator[Daemon]:
