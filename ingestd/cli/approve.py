@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import click
@@ -13,7 +12,6 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DecideRun, RunDecided
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo
-from ingestd.telemetry import log_event
 
 
 @click.command()
@@ -30,16 +28,20 @@ def approve(configuration: Configuration, run: int) -> None:
 
     Example: ingestd approve 12
     """
-    configure_logs(level="error")
-    response, by_daemon = asyncio.run(execute(configuration, DecideRun(run=run, decision="approved"), emit=log_event))
-    if not isinstance(response, RunDecided):
-        raise TypeError(f"the response to approve is {response!r}")
-    if response.refusal:
-        echo(response.refusal, err=True)
-        sys.exit(1)
+    response, by_daemon = decided(configuration, DecideRun(run=run, decision="approved"))
     changes = f"{response.created} created, {response.updated} updated, {response.removed} removed"
     when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
     again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
     echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"
     )
+
+
+def decided(configuration: Configuration, request: DecideRun) -> tuple[RunDecided, bool]:
+    """Decide about a held run. Return the response, and whether a daemon decided. Exit with 1 if the run is not held."""
+    configure_logs(level="error")
+    response, by_daemon = execute(configuration, request, RunDecided)
+    if response.refusal:
+        echo(response.refusal, err=True)
+        sys.exit(1)
+    return response, by_daemon

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Literal
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import chosen_names, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
-from ingestd.daemon.control.requests import MoveCursor
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo
-from ingestd.telemetry import log_event
 
 
 @click.command()
@@ -31,14 +29,11 @@ def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
 
     Example: ingestd backfill pdm
     """
-    try:
-        chosen_pipelines(configuration, (pipeline,))
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    chosen_names(configuration, (pipeline,))
     action: Literal["backfill", "cancel"] = "cancel" if cancel else "backfill"
     configure_logs(level="warning")
     request = MoveCursor(pipeline=pipeline, partitions=(), action=action)
-    _, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
+    _, by_daemon = execute(configuration, request, CursorsMoved)
     if cancel:
         echo(f"The backfill of pipeline '{pipeline}' is cancelled. Rows that it read stay as they are.")
         return

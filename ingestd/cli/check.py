@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import click
 
 from ingestd.cli.options import json_option, with_configuration
+from ingestd.commands.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any, Literal
 
 import click
 import msgspec
 
-from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
+from ingestd.commands.status import observe
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted, nearest
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
-from ingestd.daemon.status import observe
 from ingestd.mirror.reports import StoredCursor
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, terminal_line
-from ingestd.telemetry import log_event
 
 
 @click.group()
@@ -122,10 +120,9 @@ def _move(
     _stored(configuration, pipeline, partitions)
     request = MoveCursor(pipeline=pipeline, partitions=partitions, action=action, cursor=value, to=to)
     configure_logs(level="warning")
-    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
-    moved = response.partitions if isinstance(response, CursorsMoved) else ()
+    moved, by_daemon = execute(configuration, request, CursorsMoved)
     then = "The daemon reads from there." if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads from there."
-    echo(f"{counted(len(moved), 'cursor')} of pipeline '{pipeline}' moved. {then}")
+    echo(f"{counted(len(moved.partitions), 'cursor')} of pipeline '{pipeline}' moved. {then}")
 
 
 def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, ...]) -> list[StoredCursor]:
@@ -134,10 +131,7 @@ def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, 
     Raises:
         click.UsageError: there is no such pipeline or partition.
     """
-    try:
-        chosen_pipelines(configuration, (pipeline,))
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    chosen_names(configuration, (pipeline,))
     with observe(configuration) as mirror:
         found = mirror.cursors(pipeline, partitions)
         known = {one.partition for one in found}

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import chosen_names, with_configuration
 from ingestd.core.errors import SourceBroken
-from ingestd.daemon.assembly import open_connector
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.parts import open_connector
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
 
@@ -36,10 +36,7 @@ def sql(configuration: Configuration, pipeline: str) -> None:
 
     Example: ingestd database sql pdm-parts
     """
-    try:
-        chosen_pipelines(configuration, (pipeline,))
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    chosen_names(configuration, (pipeline,))
     (chosen,) = (one for one in configuration.settings.pipelines if one.name == pipeline)
     connector = open_connector(configuration, chosen)
     try:

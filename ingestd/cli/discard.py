@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 import click
 
+from ingestd.cli.approve import decided
 from ingestd.cli.options import with_configuration_without_secrets
-from ingestd.commands.control_client import execute
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.requests import DecideRun, RunDecided
-from ingestd.process.logs import configure_logs
+from ingestd.daemon.control.requests import DecideRun
 from ingestd.process.terminal_text import echo
-from ingestd.telemetry import log_event
 
 
 @click.command()
@@ -29,13 +24,7 @@ def discard(configuration: Configuration, run: int) -> None:
 
     Example: ingestd discard 12
     """
-    configure_logs(level="error")
-    response, _ = asyncio.run(execute(configuration, DecideRun(run=run, decision="discarded"), emit=log_event))
-    if not isinstance(response, RunDecided):
-        raise TypeError(f"the response to discard is {response!r}")
-    if response.refusal:
-        echo(response.refusal, err=True)
-        sys.exit(1)
+    response, _ = decided(configuration, DecideRun(run=run, decision="discarded"))
     echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is discarded. Nothing of it is delivered; its "
         "source is read again when it changes."

@@ -9,9 +9,9 @@ import click
 
 from ingestd.cli.check import exit_code, print_findings, print_service
 from ingestd.cli.options import json_option, with_configuration
+from ingestd.commands.configuration_check import check_access, check_configuration
 from ingestd.commands.machine_check import check_machine
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import check_access, check_configuration
 
 
 @click.command()

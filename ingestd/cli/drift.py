@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections import Counter
@@ -11,22 +10,20 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
-from ingestd.cli.line_output import echo_lines
-from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
+from ingestd.commands.status import observe
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, Unexplained
 from ingestd.mirror.sqlite import Observer
 from ingestd.process.logs import configure_logs
-from ingestd.process.terminal_text import echo, safe_line, terminal_line
+from ingestd.process.terminal_text import echo, echo_lines, safe_line, terminal_line
 from ingestd.settings.drift import Mode
-from ingestd.telemetry import log_event
 
 _PAGE = 1_000
 _SHOWN = 20
@@ -61,15 +58,11 @@ def drift(  # noqa: PLR0917 - click names them
     """
     if repair and adopt:
         raise click.UsageError("--repair and --adopt exclude each other. Use one of them.")
-    try:
-        names = chosen_pipelines(configuration, pipelines)
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    names = chosen_names(configuration, pipelines)
     configure_logs(level="error")
     mode: Mode = "repair" if repair else "adopt" if adopt else "report"
     request = CheckDrift(pipelines=tuple(names), mode=mode)
-    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
-    checked = response if isinstance(response, tuple) else ()
+    checked, by_daemon = execute(configuration, request, tuple)
     with observe(configuration) as mirror:
         found = echo_lines(
             json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else terminal_line(_line(finding))

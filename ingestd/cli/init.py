@@ -17,6 +17,7 @@ from ingestd.cli.check import exit_code, print_findings, print_service
 from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
+from ingestd.commands.configuration_check import check_access, check_configuration
 from ingestd.commands.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
 from ingestd.commands.initial_configuration.text import (
     InitialFolder,
@@ -33,7 +34,6 @@ from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import ConfigurationError, SourceError
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import read_configuration
-from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import mask_secrets, redact_text
 from ingestd.process.terminal_text import echo

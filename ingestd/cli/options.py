@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -59,3 +59,17 @@ def _with_configuration(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
         return verb(configuration, *args, **kwargs)
 
     return with_configuration_path(read_first)
+
+
+def chosen_names(configuration: Configuration, names: Sequence[str]) -> list[str]:
+    """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
+
+    Raises:
+        click.UsageError: there is no such pipeline.
+    """
+    from ingestd.daemon.configuration import PipelineUnknown, chosen_pipelines  # noqa: PLC0415 - as above
+
+    try:
+        return chosen_pipelines(configuration, names)
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import json_option, with_configuration
+from ingestd.cli.options import chosen_names, json_option, with_configuration
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.output_file import OutputUnwritable, write_private
 from ingestd.commands.sync_plan.execution import Interrupted
 from ingestd.commands.sync_plan.execution import plan as make_plan
-from ingestd.commands.sync_plan.plan_file import encode_plan
-from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
+from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan, encode_plan
 from ingestd.core.phrases import counted
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.location import format_location
+from ingestd.daemon.reporting import format_location
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line
@@ -66,10 +65,7 @@ def plan(  # noqa: PLR0917 - click names them
 
     Example: ingestd plan mass-budget --rows 3
     """
-    try:
-        names = chosen_pipelines(configuration, pipelines)
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    names = chosen_names(configuration, pipelines)
     configure_logs(level="error")
     try:
         made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event)).plan

@@ -9,14 +9,18 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ingestd.core.phrases import counted
 from ingestd.daemon.reporting import describe_changes
 from ingestd.process.line_queue import LineQueue
 from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import Emit, Event, log_event
-from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
 from ingestd.telemetry.catalogue.intake import PartitionRead
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 @contextmanager
@@ -26,10 +30,13 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
         with _line_output() as write:
             yield lambda event: _print_line(event, write)
         return
-    from ingestd.cli.live_display import live_display  # noqa: PLC0415 - rich is expensive to import
+    # Most syncs have no terminal.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    with live_display() as emit:
-        yield emit
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
+        yield _LiveDisplay(display)
 
 
 @contextmanager
@@ -47,14 +54,47 @@ def _line_output() -> Iterator[Callable[[str], object]]:
 
 
 def _print_line(event: Event, write: Callable[[str], object]) -> None:
-    line = event_line(event)
+    line = _event_line(event)
     if line:
         write(safe_line(line))
     if event.level in {"warning", "error"}:
         log_event(event)
 
 
-def event_line(event: Event) -> str:
+class _LiveDisplay:
+    """Prints events above two progress bars: one for reading, one for delivery."""
+
+    def __init__(self, display: Progress) -> None:
+        self._display = display
+        self._reading = display.add_task("reading", total=None, count="")
+        self._delivering = display.add_task("delivering", total=None, count="")
+        self._records = self._changed = self._arrived = 0
+
+    def __call__(self, event: Event) -> None:
+        line = _event_line(event)
+        if line:
+            self._display.console.print(safe_line(line), markup=False, highlight=False)
+        match event:
+            case PartitionRead():
+                self._records += event.records
+                self._changed += event.created + event.updated + event.removed
+                self._display.update(
+                    self._reading, count=f"{counted(self._records, 'record')}, {counted(self._changed, 'change')}"
+                )
+            case EntriesDelivered() | EntriesParked():
+                self._arrived += event.entries
+            case SinkAdopted():
+                self._arrived += event.settled
+        # Entries from before this sync, or of a file that is still being read, are in no total.
+        total = self._changed if self._arrived <= self._changed else None
+        self._display.update(
+            self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")
+        )
+        if event.level in {"warning", "error"}:
+            log_event(event)
+
+
+def _event_line(event: Event) -> str:
     """Return the line that is printed for an event; empty: none."""
     match event:
         case PartitionRead():

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.commands.status import holder
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
@@ -17,7 +18,6 @@ from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Reload, Reloaded, Response
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.reporting import describe_retries
-from ingestd.daemon.status import holder
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import get_args
 
 import click
@@ -12,9 +13,11 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.lifecycle import run as run_daemon
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
-from ingestd.telemetry import log_event
+from ingestd.telemetry import Event, log_event
 from ingestd.telemetry.export import exported_telemetry
 from ingestd.telemetry.summed_readings import summed_readings
+from ingestd.web.application import serve
+from ingestd.web.event_counts import EventCounts
 
 
 @click.command()
@@ -35,5 +38,13 @@ def run(configuration: Configuration, log_level: Level) -> None:
     Example: ingestd run --log-level warning
     """
     configure_logs(level=log_level)
+    counts = EventCounts()
     with summed_readings(log_event) as log, exported_telemetry(log) as emit:
-        run_to_end(run_daemon(configuration, emit=emit, notifier=Notifier.from_environment()))
+
+        def emit_and_count(event: Event) -> None:
+            emit(event)
+            counts.note(event)
+
+        serve_pages = partial(serve, counts=counts, emit=emit)
+        notifier = Notifier.from_environment()
+        run_to_end(run_daemon(configuration, emit=emit_and_count, notifier=notifier, serve=serve_pages))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import chosen_names, with_configuration
 from ingestd.cli.progress import progress
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.one_shot_sync import SyncReport
 from ingestd.commands.one_shot_sync import sync as run_sync
 from ingestd.core.phrases import counted
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.reporting import held_line
 from ingestd.process.deferred_imports import complete_imports
@@ -53,10 +53,7 @@ def sync(
 
     Example: ingestd sync mass-budget --timeout 60
     """
-    try:
-        names = chosen_pipelines(configuration, pipelines)
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    names = chosen_names(configuration, pipelines)
     configure_logs(level="warning", json=False)
     if timeout is not None:
         complete_imports()  # the timeout is for the work
@@ -74,7 +71,7 @@ def _sync_planned(
 ) -> SyncReport:
     # Most syncs have no plan.
     from ingestd.commands.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
-    from ingestd.commands.sync_plan.plan_file import PlanUnusable, read_plan  # noqa: PLC0415
+    from ingestd.commands.sync_plan.values import PlanUnusable, read_plan  # noqa: PLC0415
 
     if pipelines:
         raise click.UsageError("--plan takes no names of pipelines: the plan has them. Name them for 'ingestd plan'.")

@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.mapping_test.case_file import MappingCase, read_cases
 from ingestd.commands.mapping_test.case_run import CaseResult, rules_of, run_case
 from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
-from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
@@ -53,10 +53,7 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
 
     Example: ingestd test cases/mass-budget.yaml --pipeline mass-budget
     """  # noqa: D301 - click's mark of a paragraph that is not rewrapped
-    try:
-        chosen = chosen_pipelines(configuration, (name,) if name else ())
-    except PipelineUnknown as error:
-        raise click.UsageError(str(error)) from error
+    chosen = chosen_names(configuration, (name,) if name else ())
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     cases = [case for file in files or (configuration.base / _USUAL,) for case in read_cases(file, pipelines=known)]
     emit = _nothing if as_json else echo

@@ -10,11 +10,11 @@ import click
 import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.commands.source_record import SourceRecord
+from ingestd.commands.trace import TracedEntry, trace_entry
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.location import format_location
-from ingestd.daemon.source_record import SourceRecord
-from ingestd.daemon.trace import TracedEntry, trace_entry
+from ingestd.daemon.reporting import format_location
 from ingestd.mirror.port import EntryOrigin
 from ingestd.mirror.reports import FormerValue
 from ingestd.process.redaction import redact_text

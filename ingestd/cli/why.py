@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.commands.why import printable
+from ingestd.commands.why import why as ask_why
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.why import printable
-from ingestd.daemon.why import why as ask_why
 from ingestd.process.redaction import redact
 from ingestd.process.terminal_text import echo, safe_line, terminal_line
 

@@ -146,7 +146,7 @@ class ServiceClient:
         return await self._small.send(replace(request, max_response_bytes=_MAX_LIST_BYTES))
 
     async def create_workspace(self, label: str) -> ServiceResponse[WorkspaceSummary]:
-        """Create a workspace. A repetition creates another one, because labels are not unique."""
+        """Create a workspace. A repetition creates a second workspace, because labels are not unique."""
         return await self._small.send(_read_as(ServiceMethods.create_workspace.build(label), _WORKSPACE))
 
     async def list_sinks(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import TypeVar
 
 from ingestd.core.errors import MirrorBusy, MirrorError
 from ingestd.daemon.assembly import Assembly, assemble
@@ -11,22 +12,31 @@ from ingestd.daemon.configuration import Configuration, with_secrets
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.requests import CheckDrift, Request, Response
 from ingestd.daemon.control.server import account
-from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.mirror.sqlite import state_exists
-from ingestd.telemetry import Emit
+from ingestd.telemetry import log_event
+
+T = TypeVar("T")
 
 
-async def execute(configuration: Configuration, request: Request, *, emit: Emit) -> tuple[Response, bool]:
-    """Execute a request. Return the response, and whether a daemon executed it.
+def execute(configuration: Configuration, request: Request, kind: type[T]) -> tuple[T, bool]:
+    """Execute a request with a response of a ``kind``. Return the response, and whether a daemon executed it. Blocks.
 
     Without a daemon, entries that a repair makes pending are delivered before this function returns. Retried entries are left
-    to the next run or sync. ``emit`` receives the events of this process; a daemon logs its own.
+    to the next run or sync. Events of this process are logged; a daemon logs its own.
 
     Raises:
         MirrorError: there is no state file, it can't be used, or a process without a socket (such as a sync) holds it.
         ConfigurationError: no daemon runs, and a required secret can't be read.
         RequestRefused: the daemon can't execute the request.
     """
+    response, by_daemon = asyncio.run(_execute(configuration, request))
+    if not isinstance(response, kind):
+        raise TypeError(f"the response to {request!r} is {response!r}")
+    return response, by_daemon
+
+
+async def _execute(configuration: Configuration, request: Request) -> tuple[Response, bool]:
     state = configuration.settings.state
     try:
         return await call(state, request), True
@@ -36,7 +46,7 @@ async def execute(configuration: Configuration, request: Request, *, emit: Emit)
         raise MirrorError(f"there is no state file {state} yet; the first 'ingestd run' or 'ingestd sync' creates it")
     try:
         with mirror_failures_alone():
-            async with assemble(with_secrets(configuration, environment=os.environ), emit=emit) as assembly:
+            async with assemble(with_secrets(configuration, environment=os.environ), emit=log_event) as assembly:
                 return await _perform(assembly, request), False
     except MirrorBusy:
         # A daemon may have started in the meantime.

@@ -6,6 +6,7 @@ The memory of its process is set for long work, too.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import sys
 from collections.abc import Coroutine, Iterator
@@ -14,14 +15,12 @@ from typing import Any, Final, TypeVar
 
 import uvloop
 
-from ingestd.process.heap import share_heap
-
 T = TypeVar("T")
 
 # By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; it finds almost none.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
-"""After this time a thread gives the interpreter to another one: Python's 5 ms are as long as half the delivery of a file."""
+"""After this time a thread gives the interpreter to another thread: Python's 5 ms are as long as half the delivery of a file."""
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -51,3 +50,20 @@ def _short_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+_ARENA_MAX = -8
+"""M_ARENA_MAX of glibc's malloc.h."""
+
+
+def share_heap() -> bool:
+    """Let all threads share one heap of the C library, for good; return False if this library has no such choice.
+
+    By default each thread gets a heap of its own, which keeps what was freed in it (decision record 0026). Call it before other
+    threads begin.
+    """
+    try:
+        choose = ctypes.CDLL(None).mallopt
+    except AttributeError:  # not glibc
+        return False
+    return bool(choose(_ARENA_MAX, 1))

@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from ingestd.commands.configuration_check import CheckFinding
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import CheckFinding
 from ingestd.sdk import Step
 from ingestd.settings.loader import secret_texts
 

@@ -11,7 +11,7 @@ import msgspec
 from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import stop_signals
 from ingestd.delivery.report import LaneReport

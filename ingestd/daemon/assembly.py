@@ -1,100 +1,48 @@
-"""Construction of the daemon: the only module that names the classes of the mirror, the client and the connectors."""
+"""Construction of the daemon: its parts, and how they notify each other."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 
-import msgspec
-
-from ingestd.client.service import ServiceClient
-from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
 from ingestd.client.writer import RisingWriter
-from ingestd.core.errors import ConfigurationError, Mistake
-from ingestd.core.groups import Aggregation
-from ingestd.core.mapping import Mapping
-from ingestd.daemon.command_handler import CommandHandler
+from ingestd.daemon.command_handler import CommandHandler, DriftQueue
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_changes import source_digests
+from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.daemon_notices import DaemonNotices
-from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.files_read import FilesRead
-from ingestd.daemon.kept_files import cache_folder, kept_folder, move_kept, remove_unused
+from ingestd.daemon.kept_files import move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.parts import PartFactory, delivery_limits
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
-from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.status import compile_status
+from ingestd.daemon.status import WorkCounter, compile_status
 from ingestd.daemon.status_text import format_status
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
-from ingestd.daemon.work_counter import WorkCounter
-from ingestd.delivery import DeliveryLimits, Dispatcher
+from ingestd.delivery import Dispatcher
 from ingestd.delivery.drift import DriftChecker
-from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
+from ingestd.intake import PassReport, Reader, SourceSupervisor
+from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
-from ingestd.process.redaction import mask_secrets
-from ingestd.process.supervision import one_line
-from ingestd.registry import connector_class
-from ingestd.schedule import Schedule, boot_time
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
-from ingestd.settings.model import PipelineSettings, Settings
-from ingestd.settings.secrets import PlaceholderError
-from ingestd.settings.service import ServiceSettings
+from ingestd.schedule import Schedule
+from ingestd.settings.model import Settings
 from ingestd.telemetry import Emit, Event
-from ingestd.telemetry.catalogue.daemon import (
-    KeyUnreadable,
-    PipelineDue,
-    PipelineRenamed,
-    StateUnwritable,
-    StateWritable,
-)
+from ingestd.telemetry.catalogue.daemon import PipelineDue, PipelineRenamed, StateUnwritable, StateWritable
 from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
-from ingestd.telemetry.catalogue.intake import SourceNotice
 from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire.writer import Writer
-
-
-class Assembly(msgspec.Struct, frozen=True, kw_only=True):
-    """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
-
-    mirror: SqliteMirror
-    client: ServiceClient
-    request_counts: RequestCounts
-    reconfigurer: Reconfigurer
-    supervisor: SourceSupervisor
-    dispatcher: Dispatcher
-    schedule: Schedule
-    command_handler: CommandHandler
-    reloader: Reloader
-    notices: DaemonNotices
-    retention: RejectedRetention
-    ownership: OwnershipKeeper
-    drift_queue: DriftQueue
-    drift_schedule: Schedule
-    part_supervisor: PartSupervisor
-    passes: SourcePasses
-
-    @property
-    def configuration(self) -> Configuration:
-        """The configuration in use; a reload replaces it."""
-        return self.reconfigurer.configuration
-
-    @property
-    def readers(self) -> tuple[Reader, ...]:
-        """The readers of all pipelines."""
-        return self.supervisor.readers
 
 
 @asynccontextmanager
@@ -109,7 +57,6 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
         MirrorNewer, MirrorCorrupt, MirrorError: the state file can't be used.
     """
     settings = configuration.settings
-    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
         stack.push_async_callback(asyncio.to_thread, mirror.close)
@@ -118,176 +65,207 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
         await asyncio.to_thread(remove_unused, settings.state, [pipeline.name for pipeline in settings.pipelines])
         # Only configured pipelines own keys; removed ones release theirs.
         await asyncio.to_thread(_activate, settings, mirror.intake, emit)
-        request_counts = RequestCounts()
-        on_behind = partial(_note_behind, mirror, lambda event: emit_and_note(event))  # noqa: PLW0108 - it is made below
-        writer = RisingWriter(mirror.sequence.writer, on_behind=on_behind)
-        client = connect_service(settings, emit=emit, counts=request_counts, writer=writer)
-        checker = DriftChecker(
+        assembly = Assembly(configuration, mirror, emit=emit, until=until)
+        stack.push_async_callback(assembly.checker.aclose)
+        stack.push_async_callback(assembly.supervisor.aclose)
+        if mirror.sequence.notice:
+            await _report_doubts(mirror, emit, mirror.sequence.notice)
+        yield assembly
+
+
+class Assembly:
+    """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
+
+    def __init__(self, configuration: Configuration, mirror: SqliteMirror, *, emit: Emit, until: float | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._emit = emit
+        self.mirror = mirror
+        self.passes = SourcePasses()
+        self.request_counts = RequestCounts()
+        self._work = WorkCounter()
+        settings = configuration.settings
+        create = PartFactory(
+            mirror=mirror.intake,
+            emit=self._emit_and_note,
+            on_pass=self._note_pass,
+            request_counts=self.request_counts,
+            writer=RisingWriter(mirror.sequence.writer, on_behind=self._note_behind),
+            until=until,
+            wake=lambda name: self.supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
+            files_read=FilesRead(lambda: self.configuration),
+        )
+        self.client = create.client(settings)
+        self.checker = DriftChecker(
             mirror=mirror.delivery,
             drift=mirror.drift,
-            client=client,
+            client=self.client,
             emit=emit,
             missing_sink=settings.service.missing_sink,
         )
-        stack.push_async_callback(checker.aclose)
-        retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
-        part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
-        ownership = OwnershipKeeper(
-            pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
-        )
-        if mirror.sequence.notice:
-            await _report_doubts(mirror, emit, mirror.sequence.notice)
-
-        work = WorkCounter()
-
-        def emit_and_note(event: Event) -> None:
-            emit(event)
-            retention.note_event(event)
-            work.note_event(event)
-            ownership.note_event(event)
-
-        passes = SourcePasses()
-
-        def note_pass(report: PassReport) -> None:
-            passes.note(report)
-            if ownership.waits_for(report.pipeline):
-                _on_loop(loop, lambda: ownership.note_pass(report))
-
-        create = _Factory(
-            mirror.intake,
-            emit=emit_and_note,
-            on_pass=note_pass,
-            request_counts=request_counts,
-            writer=writer,
-            until=until,
-            wake=lambda name: supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
-            files_read=FilesRead(lambda: reconfigurer.configuration),
+        self.retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
+        self.part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
+        self.ownership = OwnershipKeeper(
+            pipelines=settings.pipelines,
+            status=mirror.status,
+            check=self.checker.check,
+            now=time.time,
+            random=random.random,
         )
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
-        connectors = {reader.pipeline: reader.connector for reader in readers}
-        supervisor = SourceSupervisor(
+        self._connectors = {reader.pipeline: reader.connector for reader in readers}
+        self.supervisor = SourceSupervisor(
             readers,
             emit=emit,
             random=random.random,
-            keep_running=part_supervisor,
+            keep_running=self.part_supervisor,
             scheduled=reading_timings(settings).keys(),
         )
-        stack.push_async_callback(supervisor.aclose)
-        mirror.delivery.columns_of = lambda pipeline, key, member: (
-            reader.columns_of(key, member) if (reader := supervisor.reader(pipeline)) is not None else ()
-        )
-        dispatcher = Dispatcher(
+        self.dispatcher = Dispatcher(
             mirror=mirror.delivery,
-            client=client,
-            emit=emit_and_note,
+            client=self.client,
+            emit=self._emit_and_note,
             now=time.time,
             random=random.random,
-            on_acknowledged=supervisor.on_acknowledged,
-            keep_running=part_supervisor,
+            on_acknowledged=self.supervisor.on_acknowledged,
+            keep_running=self.part_supervisor,
             limits=delivery_limits(settings),
             checks_sinks=True,
         )
-        schedule = Schedule(
-            reading_timings(settings),
-            wake=partial(_wake_due, supervisor, emit),
-            last_run_at=last_runs(mirror.status),
-            now=time.time,
+        self.schedule = Schedule(
+            reading_timings(settings), wake=self._wake_due, last_run_at=last_runs(mirror.status), now=time.time
         )
-        drift_schedule = Schedule(
+        self.drift_schedule = Schedule(
             drift_timings(settings),
-            wake=lambda name: drift_queue.add(name),  # noqa: PLW0108 - the queue is created below
+            wake=lambda name: self.drift_queue.add(name),  # noqa: PLW0108 - the queue is created below
             last_run_at=last_checks(mirror.status, drift_timings(settings)),
             now=time.time,
         )
-        reconfigurer = Reconfigurer(
-            configuration,
+        self._reconfigurer = Reconfigurer(
+            configuration=configuration,
             create=create,
-            connectors=connectors,
+            connectors=self._connectors,
             mirror=mirror,
-            supervisor=supervisor,
-            dispatcher=dispatcher,
-            checker=checker,
-            ownership=ownership,
-            retention=retention,
-            schedule=schedule,
-            drift_schedule=drift_schedule,
+            supervisor=self.supervisor,
+            dispatcher=self.dispatcher,
+            checker=self.checker,
+            ownership=self.ownership,
+            retention=self.retention,
+            schedule=self.schedule,
+            drift_schedule=self.drift_schedule,
             emit=emit,
         )
-
-        def is_scheduled(name: str) -> bool:
-            return name in reading_timings(reconfigurer.configuration.settings)
-
-        reloader = Reloader(reconfigurer, emit=emit)
-        notices = DaemonNotices(mirror, supervisor, reloader)
-        command_handler = CommandHandler(
-            pipelines=lambda: reconfigurer.configuration.settings.pipelines,
-            rejected=mirror.rejected,
-            runs=mirror.intake,
-            held_runs=mirror.status.held_runs,
-            checker=checker,
-            request_reading=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
-            cursors=CursorMover(
-                keeper=mirror.cursors,
-                reader=mirror.status,
-                connectors=connectors,
-                between_passes=supervisor.between_passes,
-                read_again=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
-                read=lambda name: None if is_scheduled(name) else supervisor.wake(name),
-                read_now=supervisor.wake,
-                held_runs=mirror.status.held_runs,
-                emit=emit,
-            ),
-            reloader=reloader,
-            explain=lambda request: explain(
-                connectors,
-                request,
-                unacknowledged=lambda pipeline, partition: (
-                    reader.unacknowledged(partition) if (reader := supervisor.reader(pipeline)) is not None else None
-                ),
-                failure=lambda pipeline: notices.unwritable() or passes.failure(pipeline),
-            ),
-            status=lambda as_json: format_status(
-                compile_status(
-                    mirror.status,
-                    reconfigurer.configuration,
-                    pid=os.getpid(),
-                    notices=notices.every,
-                    health=supervisor.health,
-                    since_start=work.counts(),
-                ),
-                as_json=as_json,
-            ),
-            notices=notices.every,
-            health=supervisor.health,
-            emit=emit,
-        )
-        drift_queue = DriftQueue(command_handler)
+        self.reloader = Reloader(self._reconfigurer, emit=emit)
+        self.notices = DaemonNotices(mirror, self.supervisor, self.reloader)
+        self.command_handler = self._make_command_handler()
+        self.drift_queue = DriftQueue(self.command_handler)
+        mirror.delivery.columns_of = self._columns_of
         # The intake commits in threads; the dispatcher belongs to the event loop.
-        mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
-        mirror.on_acknowledged = lambda: _on_loop(loop, lambda: _on_acknowledged(dispatcher, supervisor))
-        yield Assembly(
-            mirror=mirror,
-            client=client,
-            request_counts=request_counts,
-            reconfigurer=reconfigurer,
-            supervisor=supervisor,
-            dispatcher=dispatcher,
-            schedule=schedule,
-            command_handler=command_handler,
-            reloader=reloader,
-            notices=notices,
-            retention=retention,
-            ownership=ownership,
-            drift_queue=drift_queue,
-            drift_schedule=drift_schedule,
-            part_supervisor=part_supervisor,
-            passes=passes,
+        mirror.on_pending = lambda sink: self._on_loop(partial(self.dispatcher.wake, sink))
+        mirror.on_acknowledged = lambda: self._on_loop(self._on_acknowledged)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in use; a reload replaces it."""
+        return self._reconfigurer.configuration
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """The readers of all pipelines."""
+        return self.supervisor.readers
+
+    def _make_command_handler(self) -> CommandHandler:
+        cursors = CursorMover(
+            keeper=self.mirror.cursors,
+            reader=self.mirror.status,
+            connectors=self._connectors,
+            between_passes=self.supervisor.between_passes,
+            read_again=self._read_again,
+            read=lambda name: None if self._is_scheduled(name) else self.supervisor.wake(name),
+            read_now=self.supervisor.wake,
+            held_runs=self.mirror.status.held_runs,
+            emit=self._emit,
+        )
+        return CommandHandler(
+            pipelines=lambda: self.configuration.settings.pipelines,
+            rejected=self.mirror.rejected,
+            runs=self.mirror.intake,
+            held_runs=self.mirror.status.held_runs,
+            checker=self.checker,
+            request_reading=self._read_again,
+            explain=self._explain,
+            status=self._status,
+            notices=self.notices.every,
+            health=self.supervisor.health,
+            cursors=cursors,
+            reloader=self.reloader,
+            emit=self._emit,
         )
 
+    def _explain(self, request: Explain) -> Explained:
+        """Return why a partition waits. Blocks."""
 
-async def _note_behind(mirror: SqliteMirror, emit: Emit, newest: Writer) -> None:
-    """Doubt every sink, because the service has received a newer request than the state file can know."""
-    await _report_doubts(mirror, emit, await asyncio.to_thread(mirror.note_behind, newest))
+        def unacknowledged(pipeline: str, partition: str) -> OperatorNotice | None:
+            reader = self.supervisor.reader(pipeline)
+            return reader.unacknowledged(partition) if reader is not None else None
+
+        return explain(
+            self._connectors,
+            request,
+            unacknowledged=unacknowledged,
+            failure=lambda pipeline: self.notices.unwritable() or self.passes.failure(pipeline),
+        )
+
+    def _status(self, as_json: bool) -> str:
+        """Return what `ingestd status` prints. Blocks."""
+        found = compile_status(
+            self.mirror.status,
+            self.configuration,
+            pid=os.getpid(),
+            notices=self.notices.every,
+            health=self.supervisor.health,
+            since_start=self._work.counts(),
+        )
+        return format_status(found, as_json=as_json)
+
+    def _emit_and_note(self, event: Event) -> None:
+        self._emit(event)
+        self.retention.note_event(event)
+        self._work.note_event(event)
+        self.ownership.note_event(event)
+
+    def _note_pass(self, report: PassReport) -> None:
+        self.passes.note(report)
+        if self.ownership.waits_for(report.pipeline):
+            self._on_loop(lambda: self.ownership.note_pass(report))
+
+    async def _note_behind(self, newest: Writer) -> None:
+        """Doubt every sink, because the service has received a newer request than the state file can know."""
+        sentence = await asyncio.to_thread(self.mirror.note_behind, newest)
+        await _report_doubts(self.mirror, self._emit_and_note, sentence)
+
+    def _wake_due(self, pipeline: str) -> None:
+        self._emit(PipelineDue(pipeline=pipeline))
+        self.supervisor.wake(pipeline)
+
+    def _is_scheduled(self, pipeline: str) -> bool:
+        return pipeline in reading_timings(self.configuration.settings)
+
+    def _read_again(self, pipeline: str) -> None:
+        """Have a source read completely: now, or at the next time of its schedule."""
+        self.supervisor.remap(pipeline, now=not self._is_scheduled(pipeline))
+
+    def _columns_of(self, pipeline: str, key: str, member: str) -> tuple[str, ...]:
+        reader = self.supervisor.reader(pipeline)
+        return reader.columns_of(key, member) if reader is not None else ()
+
+    def _on_acknowledged(self) -> None:
+        """Wake both sides after deferred acknowledgements are committed: sources are notified, and segments are free."""
+        self.supervisor.on_acknowledged()
+        self.dispatcher.wake()
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        if not self._loop.is_closed():  # a reader thread may commit its last batch later
+            self._loop.call_soon_threadsafe(call)
 
 
 async def _report_doubts(mirror: SqliteMirror, emit: Emit, sentence: str) -> None:
@@ -302,253 +280,3 @@ def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:
     move_kept(settings.state, renamed)
     for before, name in renamed:
         emit(PipelineRenamed(pipeline=name, before=before))
-
-
-class _Factory:
-    """Creates parts of a running daemon; implements `ingestd.daemon.reconfigurer.PartFactory`."""
-
-    def __init__(
-        self,
-        mirror: IntakeStore,
-        *,
-        emit: Emit,
-        on_pass: Callable[[PassReport], None],
-        request_counts: RequestCounts,
-        writer: RisingWriter,
-        until: float | None,
-        wake: Callable[[str], None],
-        files_read: FilesRead,
-    ) -> None:
-        self._files_read = files_read
-        self._until = until
-        self._wake = wake
-        self._mirror = mirror
-        self._emit = emit
-        self._on_pass = on_pass
-        self._request_counts = request_counts
-        self._writer = writer
-
-    def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
-        """See `PartFactory.reader`."""
-        return self._reader(configuration, pipeline, open_connector)
-
-    def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
-        """See `PartFactory.reader_or_report`."""
-        return self._reader(configuration, pipeline, open_or_report)
-
-    def client(self, settings: Settings) -> ServiceClient:
-        """See `PartFactory.client`."""
-        return connect_service(settings, emit=self._emit, counts=self._request_counts, writer=self._writer)
-
-    def limits(self, settings: Settings) -> DeliveryLimits:
-        """See `PartFactory.limits`."""
-        return delivery_limits(settings)
-
-    def _reader(
-        self, configuration: Configuration, pipeline: PipelineSettings, open_source: Callable[..., Connector]
-    ) -> Reader:
-        connector = open_source(
-            configuration,
-            pipeline,
-            emit=self._emit,
-            keeps=True,
-            until=self._until,
-            wake=self._wake,
-            files_read=self._files_read,
-        )
-        return make_reader(
-            configuration,
-            pipeline,
-            connector=connector,
-            mapping=Mapping(pipeline.entries),
-            mirror=self._mirror,
-            emit=self._emit,
-            folder=configuration.settings.state.parent,
-            on_pass=self._on_pass,
-        )
-
-
-def _wake_due(supervisor: SourceSupervisor, emit: Emit, pipeline: str) -> None:
-    emit(PipelineDue(pipeline=pipeline))
-    supervisor.wake(pipeline)
-
-
-def make_reader(
-    configuration: Configuration,
-    pipeline: PipelineSettings,
-    *,
-    connector: Connector,
-    mapping: Mapping,
-    mirror: IntakeStore,
-    emit: Emit,
-    folder: Path,
-    on_pass: Callable[[PassReport], None] = lambda _: None,
-) -> Reader:
-    """Return the reader of a pipeline as its settings say. ``folder``: for temporary files."""
-    return Reader(
-        pipeline=pipeline.name,
-        connector=connector,
-        mapping=mapping,
-        contract=pipeline.contract.contract() if pipeline.contract is not None else None,
-        sink=pipeline.sink,
-        mirror=mirror,
-        emit=emit,
-        guard=pipeline.guard,
-        on_pass=on_pass,
-        lookups=LookupFiles(mapping.table_sources, base=configuration.base),
-        groups=Aggregation(pipeline.group) if pipeline.group is not None else None,
-        folder=folder,
-    )
-
-
-def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
-    """Wake both sides after deferred acknowledgements are committed: sources are notified, and segments are free."""
-    supervisor.on_acknowledged()
-    dispatcher.wake()
-
-
-def connect_service(
-    settings: Settings,
-    *,
-    emit: Emit | None = None,
-    counts: RequestCounts | None = None,
-    writer: RisingWriter | None = None,
-) -> ServiceClient:
-    """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
-
-    ``counts`` receives its requests. ``writer``: that of the state file; None: the client sends no writes.
-
-    Raises:
-        ConfigurationError: a certificate or its key can't be used.
-    """
-    service = settings.service
-    try:
-        return _client(service, emit or _ignore, counts, writer)
-    except UnusableCertificate as unusable:
-        file = str(service.ca_file or service.client_certificate)
-        mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
-        raise ConfigurationError((mistake,)) from None
-
-
-def _client(
-    service: ServiceSettings, emit: Emit, counts: RequestCounts | None, writer: RisingWriter | None
-) -> ServiceClient:
-    def read_api_key() -> str | None:
-        try:
-            found = service.read_api_key().get_secret_value()
-        except (PlaceholderError, ValueError) as error:
-            emit(KeyUnreadable(sentence=str(error)))
-            return None
-        mask_secrets([found])
-        return found
-
-    return ServiceClient(
-        url=service.url,
-        api_key=service.api_key.get_secret_value(),
-        client_id=service.client_id,
-        timeouts=Timeouts(
-            connect_seconds=service.connect_timeout_seconds,
-            read_seconds=service.read_timeout_seconds,
-            write_seconds=service.write_timeout_seconds,
-        ),
-        options=TransportOptions(
-            proxy=service.proxy.get_secret_value() if service.proxy else None,
-            ca_file=service.ca_file,
-            client_certificate=service.client_certificate,
-            client_key=service.client_key,
-            client_key_password=service.client_key_password.get_secret_value() if service.client_key_password else None,
-        ),
-        retry_after_cap_seconds=service.retry_after_at_most_seconds,
-        compress=service.compress == "auto",
-        read_api_key=read_api_key,
-        counts=counts,
-        writer=writer,
-    )
-
-
-def delivery_limits(settings: Settings) -> DeliveryLimits:
-    """Return the limits of requests to the service."""
-    service = settings.service
-    return DeliveryLimits(
-        in_flight_at_most=service.requests_at_most,
-        gather_seconds=service.gather_seconds,
-        update_with=service.update_with,
-        missing_sink=service.missing_sink,
-    )
-
-
-def _ignore(_: Event) -> None:
-    """Drop an event."""
-
-
-def open_connector(
-    configuration: Configuration,
-    pipeline: PipelineSettings,
-    *,
-    emit: Emit = _ignore,
-    keeps: bool = False,
-    until: float | None = math.inf,
-    wake: Callable[[str], None] = lambda _: None,
-    files_read: FilesRead | None = None,
-) -> Connector:
-    """Create the pipeline's connector. It opens its resources at the first call.
-
-    ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
-    ``wake``: see `SourceContext`. ``files_read``: of all pipelines; None: of those in this configuration.
-    """
-    source, state = pipeline.source, configuration.settings.state
-    files = files_read or FilesRead(lambda: configuration)
-
-    def notify(sentence: str) -> None:
-        emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
-
-    context = SourceContext(
-        pipeline=pipeline.name,
-        base=configuration.base,
-        now=time.time,
-        steady=boot_time,
-        log=notify,
-        cache_folder=cache_folder(state, pipeline.name) if keeps else None,
-        kept_folder=kept_folder(state, pipeline.name),
-        unsaved=None if keeps else {},
-        until=until,
-        wake=wake,
-        other_readers=lambda path: files.readers(path) - {pipeline.name},
-    )
-    return connector_class(source.connector)(source.options, context)
-
-
-def open_or_report(
-    configuration: Configuration,
-    pipeline: PipelineSettings,
-    *,
-    emit: Emit,
-    keeps: bool,
-    until: float | None = math.inf,
-    wake: Callable[[str], None] = lambda _: None,
-    files_read: FilesRead | None = None,
-) -> Connector:
-    """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
-    try:
-        return open_connector(
-            configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, files_read=files_read
-        )
-    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
-        return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
-
-
-class _FailedConnector(Connector):
-    def __init__(self, error: Exception, context: SourceContext) -> None:
-        super().__init__(None, context)
-        self._sentence = f"The connector could not be opened: {one_line(error)}. Please report it."
-
-    def partitions(self) -> Iterable[Partition]:
-        raise SourceBroken(self._sentence)
-
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - it never reads
-        raise SourceBroken(self._sentence)
-
-
-def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    if not loop.is_closed():  # a reader thread may commit its last batch later
-        loop.call_soon_threadsafe(call)

@@ -1,9 +1,10 @@
-"""Execution of commands on an open state file, in the daemon, or in the command's own process if no daemon runs."""
+"""Execution of commands on an open state file, in the daemon, or in the command's own process; and scheduled drift checks."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
@@ -30,6 +31,7 @@ from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
@@ -37,6 +39,7 @@ from ingestd.telemetry.catalogue.intake import RunReleased
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHandler:
     """Executes requests of commands.
 
@@ -46,36 +49,19 @@ class CommandHandler:
     sources for the operator, ``health`` the states of their connections; they do not block.
     """
 
-    def __init__(
-        self,
-        *,
-        pipelines: Callable[[], Sequence[PipelineSettings]],
-        rejected: RejectedStore,
-        runs: IntakeStore,
-        held_runs: Callable[[], list[HeldRun]],
-        checker: DriftChecker,
-        request_reading: Callable[[str], None],
-        explain: Callable[[Explain], Explained],
-        status: Callable[[bool], str],
-        notices: Callable[[], tuple[OperatorNotice, ...]],
-        health: Callable[[], tuple[SourceHealth, ...]] = tuple,
-        cursors: CursorMover,
-        reloader: Reloader,
-        emit: Emit,
-    ) -> None:
-        self._pipelines = pipelines
-        self._rejected = rejected
-        self._runs = runs
-        self._held_runs = held_runs
-        self._checker = checker
-        self._request_reading = request_reading
-        self._explain = explain
-        self._status = status
-        self._notices = notices
-        self._health = health
-        self._cursors = cursors
-        self._reloader = reloader
-        self._emit = emit
+    pipelines: Callable[[], Sequence[PipelineSettings]]
+    rejected: RejectedStore
+    runs: IntakeStore
+    held_runs: Callable[[], list[HeldRun]]
+    checker: DriftChecker
+    request_reading: Callable[[str], None]
+    explain: Callable[[Explain], Explained]
+    status: Callable[[bool], str]
+    notices: Callable[[], tuple[OperatorNotice, ...]]
+    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    cursors: CursorMover
+    reloader: Reloader
+    emit: Emit
 
     async def perform(self, request: Request, by: str) -> Response:
         """Execute a request; ``by`` is the requesting account."""
@@ -88,57 +74,57 @@ class CommandHandler:
             case CheckDrift():
                 response = await self.check(request.pipelines, mode=request.mode)
             case Explain():
-                response = await asyncio.to_thread(self._explain, request)
+                response = await asyncio.to_thread(self.explain, request)
             case ReadStatus():
-                response = StatusText(text=await asyncio.to_thread(self._status, request.as_json))
+                response = StatusText(text=await asyncio.to_thread(self.status, request.as_json))
             case ReadNotices():
-                response = SourceNotices(notices=self._notices(), health=self._health())
+                response = SourceNotices(notices=self.notices(), health=self.health())
             case MoveCursor():
-                response = await self._cursors.move(request, by=by)
+                response = await self.cursors.move(request, by=by)
             case DecideRun():
                 response = await self.decide(request, by=by)
             case Reload():
-                response = await self._reloader.reload(by=by)
+                response = await self.reloader.reload(by=by)
         return response
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Retry rejections."""
-        done = await self._rejected.retry(selection)
-        self._emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
-        configured = {pipeline.name for pipeline in self._pipelines()}
+        done = await self.rejected.retry(selection)
+        self.emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
+        configured = {pipeline.name for pipeline in self.pipelines()}
         for pipeline in configured.intersection(done.pipelines):
-            self._request_reading(pipeline)
+            self.request_reading(pipeline)
         return done
 
     async def drop(self, selection: Selection, *, by: str) -> int:
         """Delete rejections and return their number."""
-        count = await self._rejected.drop(selection)
-        self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
+        count = await self.rejected.drop(selection)
+        self.emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
     async def decide(self, request: DecideRun, *, by: str) -> RunDecided:
         """Approve or discard a held run."""
         decided = await asyncio.to_thread(self._decide, request, by)
         if decided.read_again:
-            self._request_reading(decided.pipeline)
+            self.request_reading(decided.pipeline)
         return decided
 
     def _decide(self, request: DecideRun, by: str) -> RunDecided:
         """Approve or discard a held run. Blocks."""
-        held = {one.run: one for one in self._held_runs()}.get(request.run)
+        held = {one.run: one for one in self.held_runs()}.get(request.run)
         read_again = False
         try:
             if request.decision == "approved":
-                summary = self._runs.approve(request.run)
+                summary = self.runs.approve(request.run)
                 created, updated, removed = summary.created, summary.updated, summary.removed
                 read_again = summary.collided
             else:
-                discarded = self._runs.discard(request.run)
+                discarded = self.runs.discard(request.run)
                 created, updated, removed = discarded.created, discarded.updated, discarded.removed
         except RunNotHeld as error:
             return RunDecided(refusal=str(error))
         pipeline, partition = (held.pipeline, held.partition) if held is not None else ("", "")
-        self._emit(
+        self.emit(
             RunReleased(pipeline=pipeline, partition=partition, run=request.run, decision=request.decision, by=by)
         )
         return RunDecided(
@@ -155,7 +141,7 @@ class CommandHandler:
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
-        chosen = [pipeline for pipeline in self._pipelines() if pipeline.name in names]
+        chosen = [pipeline for pipeline in self.pipelines() if pipeline.name in names]
         results: dict[str, DriftCheckResult] = {}
         for sink in dict.fromkeys(pipeline.sink for pipeline in chosen):
             writers = [pipeline for pipeline in chosen if pipeline.sink == sink]
@@ -164,7 +150,31 @@ class CommandHandler:
                 plan = pipeline.drift
                 by_mode.setdefault((mode or plan.mode, plan.remove_added), []).append(pipeline.name)
             for (what, remove_added), pipelines in by_mode.items():
-                checked = await self._checker.check(sink, pipelines=pipelines, mode=what, remove_added=remove_added)
+                checked = await self.checker.check(sink, pipelines=pipelines, mode=what, remove_added=remove_added)
                 if not (checked.sink in results and results[checked.sink].lost):
                     results[checked.sink] = checked
         return tuple(results.values())
+
+
+class DriftQueue:
+    """Checks the sinks of due pipelines, one pipeline at a time, to leave capacity for the delivery."""
+
+    def __init__(self, command_handler: CommandHandler) -> None:
+        self._command_handler = command_handler
+        self._due: dict[str, None] = {}
+        self._changes = ChangeSignal()
+
+    def add(self, pipeline: str) -> None:
+        """Add a pipeline; one that is in the queue already is checked once. Call it on the event loop."""
+        self._due[pipeline] = None
+        self._changes.notify()
+
+    async def run(self) -> None:
+        """Check due pipelines until cancelled."""
+        while True:
+            known = self._changes.generation
+            while self._due:
+                pipeline = next(iter(self._due))
+                del self._due[pipeline]
+                await self._command_handler.check([pipeline])
+            await self._changes.wait_past(known)

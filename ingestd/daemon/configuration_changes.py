@@ -1,15 +1,16 @@
-"""Comparison of two configurations: what a reload has to add, remove and restart."""
+"""Comparison of two configurations: what a reload has to add, remove and restart, and which pipelines were renamed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.source_digest import source_digests
-from ingestd.settings.model import Settings
+from ingestd.settings.model import PipelineSettings, Settings
 
 _RELOADED = frozenset({"service", "rejected", "pipelines", "log"})
 """The keys of a configuration that can change while the daemon runs. It does not use `log` itself; the commands do."""
@@ -81,3 +82,16 @@ def check_unchangeable(running: Configuration, found: Configuration) -> None:
     )
     if mistakes:
         raise ConfigurationError(mistakes)
+
+
+def source_digests(pipelines: Iterable[PipelineSettings]) -> Mapping[str, str]:
+    """Return, by pipeline, the SHA-256 of its connector, the connector's options without secrets, and its sink."""
+    return {pipeline.name: _digest(pipeline) for pipeline in pipelines}
+
+
+def _digest(pipeline: PipelineSettings) -> str:
+    source, sink = pipeline.source, pipeline.sink
+    # Secrets are dumped as asterisks, so a rotated password does not change the digest.
+    options = source.options.model_dump(mode="json")
+    text = json.dumps([source.connector, options, sink.workspace, sink.by, sink.name], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ingestd.core.errors import SourceError
@@ -18,6 +19,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import CursorMoved
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMover:
     """Moves cursors.
 
@@ -26,27 +28,15 @@ class CursorMover:
     returns the runs that wait for a decision.
     """
 
-    def __init__(
-        self,
-        *,
-        keeper: CursorStore,
-        reader: Observer,
-        connectors: Mapping[str, Connector],
-        between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]],
-        read_again: Callable[[str], None],
-        read: Callable[[str], None],
-        read_now: Callable[[str], None],
-        held_runs: Callable[[], Sequence[HeldRun]],
-        emit: Emit,
-    ) -> None:
-        self._keeper = keeper
-        self._reader = reader
-        self._connectors = connectors
-        self._between_passes = between_passes
-        self._read = read
-        self._after_move = {"reset": read_again, "backfill": read_now}
-        self._held_runs = held_runs
-        self._emit = emit
+    keeper: CursorStore
+    reader: Observer
+    connectors: Mapping[str, Connector]
+    between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]]
+    read_again: Callable[[str], None]
+    read: Callable[[str], None]
+    read_now: Callable[[str], None]
+    held_runs: Callable[[], Sequence[HeldRun]]
+    emit: Emit
 
     async def move(self, request: MoveCursor, *, by: str) -> CursorsMoved:
         """Move cursors and request a pass; ``by`` is the requesting account.
@@ -54,27 +44,28 @@ class CursorMover:
         Raises:
             RequestRefused: there is no such pipeline or partition, or the cursor can't be moved this way.
         """
-        if request.pipeline not in self._connectors:
+        if request.pipeline not in self.connectors:
             raise RequestRefused(
                 f"The daemon runs no pipeline '{request.pipeline}'. Use 'ingestd reload' after a new pipeline."
             )
-        moved = await self._between_passes(request.pipeline, partial(self._move, request, by))
-        self._after_move.get(request.action, self._read)(request.pipeline)
+        moved = await self.between_passes(request.pipeline, partial(self._move, request, by))
+        request_pass = {"reset": self.read_again, "backfill": self.read_now}.get(request.action, self.read)
+        request_pass(request.pipeline)
         return moved
 
     def _move(self, request: MoveCursor, by: str) -> CursorsMoved:
-        known = {one.partition: one for one in self._reader.cursors(request.pipeline, request.partitions)}
+        known = {one.partition: one for one in self.reader.cursors(request.pipeline, request.partitions)}
         for name in request.partitions:
             if name not in known:
                 raise RequestRefused(
                     f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
                     f"{request.pipeline}' lists its partitions."
                 )
-        # All or none: a partition that can't be moved leaves the others where they are.
+        # All or none: if one cursor can't be moved, none is.
         moved = {name: self._after(request, stored) for name, stored in known.items()}
         for name, after in moved.items():
-            self._keeper.set_cursor(request.pipeline, name, after)
-            self._emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
+            self.keeper.set_cursor(request.pipeline, name, after)
+            self.emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
         return CursorsMoved(partitions=tuple(known))
 
     def _after(self, request: MoveCursor, stored: StoredCursor) -> Cursor | None:
@@ -92,7 +83,7 @@ class CursorMover:
                 f"'{stored.partition}' has no cursor: its next reading starts at the beginning anyway."
             )
         try:
-            moved = self._connectors[request.pipeline].move_cursor(stored.cursor, "rewind", request.to)
+            moved = self.connectors[request.pipeline].move_cursor(stored.cursor, "rewind", request.to)
         except SourceError as error:
             raise RequestRefused(f"{error} {reset}") from error
         if moved is None:
@@ -106,7 +97,7 @@ class CursorMover:
             raise RequestRefused(f"'{stored.partition}' has no cursor: its next reading reads everything anyway.")
         move: CursorMove = "backfill" if request.action == "backfill" else "cancel"
         try:
-            moved = self._connectors[request.pipeline].move_cursor(stored.cursor, move, "")
+            moved = self.connectors[request.pipeline].move_cursor(stored.cursor, move, "")
         except SourceError as error:
             raise RequestRefused(str(error)) from error
         if moved is None:
@@ -114,7 +105,7 @@ class CursorMover:
                 f"Pipeline '{request.pipeline}' reads no table of changes, so it has no backfill. "
                 f"'ingestd cursor reset {request.pipeline} --all' has everything read again."
             )
-        for held in self._held_runs():
+        for held in self.held_runs():
             if (held.pipeline, held.partition) == (request.pipeline, stored.partition):
                 raise RequestRefused(
                     f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "

@@ -21,11 +21,11 @@ class ExitCode(IntEnum):
     PENDING = 4
     """`sync`: entries were still pending at the end of the time limit."""
     SOURCE_FAILED = 5
-    """`sync`, `plan`, `check`: a source is unavailable or can't be read as configured; the others were read."""
+    """`sync`, `plan`, `check`: a source is unavailable or can't be read as configured; all other sources were read."""
     DRIFT = 6
     """`drift`: others added, changed or removed keys of a sink, repaired or not."""
     SINK_UNREADABLE = 7
-    """`drift`: a sink could not be read back; the others were compared."""
+    """`drift`: a sink could not be read back; all other sinks were compared."""
     HELD = 8
     """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded."""
     CHANGES = 9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 
@@ -13,15 +14,14 @@ from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.heartbeat import Heartbeat
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
-from ingestd.daemon.web.application import serve
-from ingestd.daemon.web.event_counts import EventCounts
 from ingestd.process.notify import Notifier
 from ingestd.process.supervision import Run
+from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import DaemonReady, DaemonStopped, StartDelayed, StopRequested
 
@@ -32,7 +32,13 @@ _SINKS_SECONDS = 600.0
 """Interval between looks whether the service still has the sinks, one request for each."""
 
 
-async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -> None:
+async def run(
+    configuration: Configuration,
+    *,
+    emit: Emit,
+    notifier: Notifier,
+    serve: Callable[[ListenSettings, Assembly], Coroutine[None, None, None]],
+) -> None:
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
 
     Draining: reading stops, requests in flight end, delivered partitions are acknowledged to their sources, and the state
@@ -40,17 +46,17 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
 
     If the state file cannot be written, the daemon keeps delivering. It reads again when there is space.
 
+    ``serve`` serves the listener, if one is configured, until cancelled.
+
     Raises:
         MirrorError: the state file is damaged, of a newer version, or not accessible for this account.
         BaseExceptionGroup: a part failed with an unexpected error.
     """
     shutdown = Shutdown(emit=emit, overrun=ExitCode.DONE)
     heartbeat = Heartbeat(notifier, emit=emit)
-    counts = EventCounts()
 
     def emit_and_update(event: Event) -> None:
         emit(event)
-        counts.note(event)
         heartbeat.changed()
 
     reload_asked = asyncio.Event()
@@ -66,7 +72,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
                 heartbeat_task = group.create_task(
                     supervise("heartbeat", lambda: heartbeat.run(lambda: _numbers(assembly))), name="heartbeat"
                 )
-                await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked, counts=counts)
+                await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked, serve=serve)
                 heartbeat_task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
             shutdown.step = "closing the sources and the state file"
@@ -106,7 +112,7 @@ async def _serve(
     emit: Emit,
     *,
     reload_asked: asyncio.Event,
-    counts: EventCounts,
+    serve: Callable[[ListenSettings, Assembly], Coroutine[None, None, None]],
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
@@ -132,7 +138,7 @@ async def _serve(
     ]
 
     if (listen := assembly.configuration.settings.listen) is not None:
-        side_tasks.append(start("listener", lambda: serve(listen, assembly, counts=counts, emit=emit)))
+        side_tasks.append(start("listener", lambda: serve(listen, assembly)))
 
     await shutdown.asked.wait()
     emit(StopRequested(signal=shutdown.signal))

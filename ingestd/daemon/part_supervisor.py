@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
@@ -101,3 +102,15 @@ async def _unless_full(write: Callable[[], None]) -> None:
         await asyncio.to_thread(write)
     except MirrorFull:
         return
+
+
+@contextmanager
+def mirror_failures_alone() -> Iterator[None]:
+    """Raise a `MirrorError` alone instead of in the nested exception groups of the task groups."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        for leaf in leaves(group):
+            if isinstance(leaf, MirrorError):
+                raise leaf from group
+        raise

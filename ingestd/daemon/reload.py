@@ -10,40 +10,15 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
-from ingestd.core.errors import ConfigurationError, IngestdError
+from ingestd.core.errors import ConfigurationError
 from ingestd.daemon.configuration import Configuration, read_configuration
-from ingestd.daemon.configuration_changes import ConfigurationChanges, check_unchangeable, compare
+from ingestd.daemon.configuration_changes import check_unchangeable, compare
 from ingestd.daemon.control.requests import Reloaded
-from ingestd.intake import SourcesRetried
+from ingestd.daemon.reconfigurer import Reconfigurer, ReloadImpossible
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefused
-
-
-class ReloadImpossible(IngestdError):
-    """The new configuration has no mistake, but can't be applied now. Nothing has changed."""
-
-
-class Reconfigurable(Protocol):
-    """A running daemon; implemented by `ingestd.daemon.reconfigurer.Reconfigurer`."""
-
-    @property
-    def configuration(self) -> Configuration:
-        """The configuration in use."""
-
-    async def apply(self, found: Configuration, changes: ConfigurationChanges) -> tuple[tuple[str, str], ...]:
-        """Use another configuration; return the renamed pipelines as pairs of former and present name.
-
-        Raises:
-            ConfigurationError: a part can't be created as configured. Nothing has changed.
-            ReloadImpossible: the change is not possible now. Nothing has changed.
-            MirrorError: the state file can't be used.
-        """
-
-    def retry(self) -> SourcesRetried:
-        """Have lanes that wait, and sources that could not be read, try again at once."""
 
 
 def read_again(configuration: Configuration) -> Configuration:
@@ -64,7 +39,7 @@ class Reloader:
 
     def __init__(
         self,
-        daemon: Reconfigurable,
+        daemon: Reconfigurer,
         *,
         emit: Emit,
         read: Callable[[Configuration], Configuration] = read_again,

@@ -1,4 +1,4 @@
-"""Sentences about the state of partitions and sources. Performs no I/O."""
+"""Sentences about locations, held runs, runs and reloads. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ from collections.abc import Iterator
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.core.record import NOTICE
-from ingestd.daemon.control.requests import Explained, Reloaded
+from ingestd.core.record import Position, location_text
+from ingestd.daemon.control.requests import Reloaded
 from ingestd.mirror.port import HeldRun, RunSummary
-from ingestd.mirror.reports import History
+from ingestd.mirror.rejections import Rejection
 from ingestd.telemetry.catalogue.intake import PartitionRead
+
+
+def format_location(partition: str, position: Position | None) -> str:
+    """Return ``m.csv, row 4``, ``parts, part=4711``, or only the partition."""
+    if position is None:
+        return partition
+    return f"{partition}, {location_text(position)}"
+
+
+def format_origin(rejection: Rejection) -> str:
+    """Return ``budget · budget.csv, row 3 · key 00417.mass``."""
+    location = format_location(rejection.partition, rejection.position)
+    key = f" · key {rejection.key}" if rejection.key else ""
+    return f"{rejection.pipeline} · {location}{_column(rejection)}{key}"
+
+
+def format_rejection(rejection: Rejection) -> str:
+    """Return ``budget · budget.csv, row 3: The value is empty.``, with the name of the file once."""
+    return f"{format_origin(rejection)}: {rejection.reason.removeprefix(f'{rejection.partition}: ')}"
+
+
+def _column(rejection: Rejection) -> str:
+    """Return ``, column mass_kg`` for an entry. The reason of a rejected record contains its column already."""
+    return f", column {rejection.field}" if rejection.subject == "entry" and rejection.field else ""
 
 
 def held_line(held: HeldRun) -> str:
@@ -29,27 +53,6 @@ def held_line(held: HeldRun) -> str:
     )
 
 
-def partition_sentence(
-    pipeline: str, name: str, explained: Explained, history: History | None, *, is_running: bool
-) -> str:
-    """Return why a partition waits, or what happened to it; empty if neither the source nor the mirror knows it.
-
-    ``is_running``: whether a daemon runs. Without one, waiting partitions are not read.
-    """
-    read = history is not None and history.reading is not None
-    if explained.waiting and (is_running or history is None or not history.failure):
-        before = f" Its earlier content was read {moment(history.read_at)}." if history is not None and read else ""
-        return f"{explained.waiting}{before}" + ("" if is_running else " No daemon runs, so nothing is read.")
-    if history is None:
-        return ""
-    if history.failure:
-        return f"{name} could not be read {moment(history.failed_at)} (pipeline {pipeline}): {history.failure}"
-    if not read:
-        return f"{name} was found by pipeline {pipeline} but has not been read yet."
-    location = f"; {explained.location}" if explained.location else ""
-    return f"{name} {_read(pipeline, history)}; {_delivered(history)}{location}."
-
-
 def describe_changes(run: RunSummary | PartitionRead) -> str:
     """Return the entries of a run by kind of change.
 
@@ -66,30 +69,3 @@ def describe_retries(reloaded: Reloaded) -> Iterator[str]:
         yield f"Sources that could not be read are tried again now: {', '.join(reloaded.retried)}."
     for name, until in reloaded.waiting.items():
         yield f"The source of {name} asked for a wait, so it is not tried again before {moment(until)}."
-
-
-def _read(pipeline: str, history: History) -> str:
-    run = history.reading
-    if run is None:
-        return ""
-    owner = history.facts.get("file.owner", "")
-    text = f"was read {moment(history.read_at)} by pipeline {pipeline}: {counted(run.records, 'record')}"
-    text += f", file owner {owner}" if owner else ""
-    text += f", entries: {describe_changes(run)}"
-    if history.same_as:
-        other = (
-            "its own earlier content" if history.same_as == history.name else f"the earlier one of {history.same_as}"
-        )
-        text += f"; its content equals {other}"
-    if notice := history.facts.get(NOTICE):
-        text += f"; notice: {notice.removesuffix('.')}"
-    return text + (f"; it was found unchanged {moment(history.again_at)}" if history.again_at else "")
-
-
-def _delivered(history: History) -> str:
-    rest = []
-    if history.pending:
-        rest.append(f"{history.pending} of its entries are pending")
-    if history.rejected:
-        rest.append(f"{history.rejected} rejected ('ingestd rejected list --file {history.name}')")
-    return " and ".join(rest) if rest else "all of it is delivered"

@@ -1,25 +1,52 @@
-"""The status of the daemon, from the state file and, for notices about sources, from the running daemon."""
+"""The status of the daemon, as values."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NoDaemon, call
-from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
-from ingestd.daemon.work_counter import WorkCounts
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.reports import FailedPart
-from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
+from ingestd.mirror.sqlite import Observer
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered
+from ingestd.telemetry.catalogue.intake import PartitionRead
+
+
+class WorkCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Records by pipeline and delivered entries by sink. The names of the members are part of `ingestd status --json`."""
+
+    records: Mapping[str, int]
+    delivered: Mapping[str, int]
+
+
+class WorkCounter:
+    """Counts the work that events report. Any thread may report one."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._records: Counter[str] = Counter()
+        self._delivered: Counter[str] = Counter()
+
+    def note_event(self, event: Event) -> None:
+        """Count what the event reports."""
+        with self._guard:
+            match event:
+                case PartitionRead():
+                    self._records[event.pipeline] += event.records
+                case EntriesDelivered():
+                    self._delivered[event.sink] += event.entries
+
+    def counts(self) -> WorkCounts:
+        """Return the numbers since the start."""
+        with self._guard:
+            return WorkCounts(records=dict(self._records), delivered=dict(self._delivered))
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,38 +77,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     since_start: WorkCounts | None = None
 
 
-_RESPONSE_SECONDS = 5.0
 _REJECTIONS_SHOWN = 20
 """The newest rejections that the status contains, at most."""
-
-
-def read_status(configuration: Configuration) -> Status:
-    """Read the current status.
-
-    Raises:
-        MirrorNewer: a newer version wrote the state file.
-        MirrorCorrupt: the file is damaged, or not a state file.
-    """
-    state = configuration.settings.state
-    if not state_exists(state):
-        return Status(
-            configuration=str(configuration.path),
-            state=str(state),
-            exists=False,
-            pid=holder(state),
-            pending=0,
-            rejected=0,
-            pipelines=(),
-            idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines),
-            sinks=(),
-            rejections=(),
-        )
-    pid = holder(state)
-    with observe(configuration) as mirror:
-        found = read_notices(state) if pid is not None else SourceNotices(notices=())
-        return compile_status(
-            mirror, configuration, pid=pid, notices=lambda: found.notices, health=lambda: found.health
-        )
 
 
 def compile_status(
@@ -118,67 +115,3 @@ def compile_status(
         health=health(),
         since_start=since_start,
     )
-
-
-def read_notices(state: Path) -> SourceNotices:
-    """Return the running daemon's notices about its sources, or one that says why it did not respond."""
-
-    async def request() -> Response:
-        async with asyncio.timeout(_RESPONSE_SECONDS):
-            return await call(state, ReadNotices())
-
-    try:
-        response = asyncio.run(request())
-    except NoDaemon:
-        return SourceNotices(notices=())
-    except TimeoutError:
-        reason = f"no response within {_RESPONSE_SECONDS:.0f} seconds"
-    except (RequestRefused, OSError) as error:
-        reason = str(error)
-    else:
-        return response if isinstance(response, SourceNotices) else SourceNotices(notices=())
-    sentence = f"The daemon could not report the state of its sources: {reason}"
-    return SourceNotices(notices=(OperatorNotice(pipeline="", sentence=sentence),))
-
-
-@contextmanager
-def observe(configuration: Configuration) -> Iterator[Observer]:
-    """Open a read-only view of the state file. A daemon may write the file at the same time.
-
-    Raises:
-        MirrorError: there is no state file yet, or it can't be read.
-    """
-    mirror = SqliteMirror.observe(configuration.settings.state)
-    try:
-        with damage_named(configuration.settings.state):
-            yield mirror
-    finally:
-        mirror.close()
-
-
-def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
-    """Return the pid of the process that holds the state file's lock, from the kernel's table of locks, or None.
-
-    Trying the lock instead would make a daemon fail that starts at the same time.
-    """
-    lock_file = state.with_name(state.name + ".lock")
-    try:
-        handle = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, encoding="ascii", errors="replace") as lock:
-            facts, written_pid = os.fstat(handle), lock.read(32).strip()
-        locks_held = locks.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return None
-    device = (os.major(facts.st_dev), os.minor(facts.st_dev))
-    for line in locks_held:
-        # 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; the pid is 0 if it is in another namespace
-        words = line.split()
-        if len(words) < 6 or words[1] != "FLOCK":
-            continue
-        major, minor, inode = words[5].split(":")
-        if int(inode) != facts.st_ino:
-            continue
-        # On some file systems (btrfs) stat returns another device number than the kernel's table: then compare the pid.
-        if words[4] == written_pid or (int(major, 16), int(minor, 16)) == device:
-            return int(written_pid) if written_pid.isdigit() else int(words[4])
-    return None

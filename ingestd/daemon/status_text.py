@@ -9,8 +9,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.location import format_rejection
-from ingestd.daemon.reporting import describe_changes, held_line
+from ingestd.daemon.reporting import describe_changes, format_rejection, held_line
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus

@@ -20,7 +20,7 @@ def reading_timings(settings: Settings) -> Mapping[str, Timing]:
 
 
 def drift_timings(settings: Settings) -> Mapping[str, Timing]:
-    """Return the pipelines of which the sink is compared periodically."""
+    """Return the pipelines with a sink that is compared periodically."""
     return {pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import islice
 
 import click
 
@@ -27,3 +29,16 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(
         "".join(one if one.isprintable() or one in "\n\t" else json.dumps(one)[1:-1] for one in text), err=err, nl=nl
     )
+
+
+_LINES = 1_000
+
+
+def echo_lines(lines: Iterable[str]) -> int:
+    """Print lines and return their number. A thousand are printed at once, because `echo` flushes each time."""
+    count = 0
+    remaining = iter(lines)
+    while found := list(islice(remaining, _LINES)):
+        echo("\n".join(found))
+        count += len(found)
+    return count

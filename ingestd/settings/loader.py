@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
 
+from ingestd.core.claims import FileClaim
 from ingestd.core.errors import ConfigurationError
 from ingestd.process.redaction import mask_secrets
 from ingestd.settings.configuration_file import load_document, mistake_at
-from ingestd.settings.equal_sources import equal_sources
-from ingestd.settings.mistakes import validate
+from ingestd.settings.mistakes import LocatedMistake, validate
 from ingestd.settings.model import PipelineSettings, Settings
-from ingestd.settings.node import dotted
+from ingestd.settings.node import Node, dotted, find
 from ingestd.settings.secrets import Placeholders
 from ingestd.settings.validation import ConnectorKind
 from ingestd.settings.values import filled
@@ -111,3 +111,40 @@ def _rebased(value: object, base: Path) -> object:
         case dict():
             return {name: _rebased(item, base) for name, item in value.items()}
     return value
+
+
+def equal_sources(
+    root: Node, pipelines: Sequence[PipelineSettings], options_of: Callable[[str], type[ConnectorKind]], base: Path
+) -> Iterator[LocatedMistake]:
+    """Yield a mistake for each pipeline that reads the same files as an earlier one, if one of both removes them.
+
+    Files that only some of the patterns have in common are found when they are read (`ClaimedFiles`). Paths of ``pipelines`` are
+    joined to ``base``.
+    """
+    known: dict[object, tuple[str, int, FileClaim]] = {}
+    for index, pipeline in enumerate(pipelines):
+        if not pipeline.source.complete:
+            continue
+        path, name = ("pipelines", index, "source", "path"), pipeline.source.connector
+        location = find(root, path).node.location
+        try:
+            claims = options_of(name).claims(pipeline.source.options, base)
+        except Exception as error:  # noqa: BLE001 - a connector may be foreign code
+            what = f"The connector '{name}' failed while it listed the files that it reads ({type(error).__name__})"
+            yield location, dotted(path), f"{what}. This is a bug of the connector; report it to its author."
+            continue
+        for claim in claims:
+            before, line, other = known.setdefault(
+                (claim.folder, frozenset(claim.patterns)), (pipeline.name, location.line, claim)
+            )
+            if before != pipeline.name and (claim.takes or other.takes):
+                yield location, dotted(path), _sentence((before, line, other), (pipeline.name, location.line, claim))
+
+
+def _sentence(first: tuple[str, int, FileClaim], second: tuple[str, int, FileClaim]) -> str:
+    (before, line, _), (name, second_line, claim) = first, second
+    return (
+        f"Pipelines '{before}' (line {line}) and '{name}' (line {second_line}) read the same files of {claim.folder}, and"
+        f" '{name if claim.takes else before}' removes files that it has read. Give each pipeline a different folder or pattern,"
+        " or set after: keep in both."
+    )

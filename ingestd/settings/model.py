@@ -167,35 +167,30 @@ class PipelineSettings(SettingsPart):
 
     @model_validator(mode="after")
     def _check_group(self) -> Self:
-        if self.group is None:
-            return self
         if getattr(self.source.options, "incremental", False):
+            self._refuse_of_incremental()
+        if self.group is not None:
+            check_entries_of_groups(self.group, self.entries)
+        return self
+
+    def _refuse_of_incremental(self) -> None:
+        """Refuse each setting that needs whole readings."""
+        snapshot = "read the source with mode: snapshot if its connector has it."
+        if self.group is not None:
             raise problem(
                 "A group needs all of its records, but this source yields only new ones: an aggregate of them would be wrong. "
-                "Remove the setting group, or read the source with mode: snapshot if its connector has it."
+                f"Remove the setting group, or {snapshot}"
             )
-        check_entries_of_groups(self.group, self.entries)
-        return self
-
-    @model_validator(mode="after")
-    def _refuse_guard_of_incremental(self) -> Self:
-        is_set = "guard" in self.model_fields_set and self.guard != Guard()
-        if is_set and getattr(self.source.options, "incremental", False):
+        if "guard" in self.model_fields_set and self.guard != Guard():
             raise problem(
-                "A guard compares whole readings, but this source is read incrementally. Remove the setting guard, or read "
-                "the source with mode: snapshot if its connector has it."
+                "A guard compares whole readings, but this source is read incrementally. Remove the setting guard, or "
+                f"{snapshot}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _refuse_hold_of_incremental(self) -> Self:
-        holds = self.contract is not None and self.contract.contract().can_hold
-        if holds and getattr(self.source.options, "incremental", False):
+        if self.contract is not None and self.contract.contract().can_hold:
             raise problem(
-                "A contract with hold needs whole readings, but this source is read incrementally. Use reject or accept, or read "
-                "the source with mode: snapshot if its connector has it."
+                "A contract with hold needs whole readings, but this source is read incrementally. Use reject or accept, or "
+                f"{snapshot}"
             )
-        return self
 
     @model_validator(mode="before")
     @classmethod

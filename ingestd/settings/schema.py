@@ -123,5 +123,5 @@ def _permit_placeholder(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_restricted(part: dict[str, Any]) -> bool:
-    """Return True for a number, a boolean, or text of which only some values are permitted."""
+    """Return True for a number, a boolean, or text with a list or a pattern of permitted values."""
     return part.get("type") in {"integer", "number", "boolean"} or bool(_RESTRICTIONS & part.keys())

@@ -26,6 +26,24 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
 
 
+class DebugEvent(Event, frozen=True, kw_only=True):
+    """An event for the search of a fault."""
+
+    level = "debug"
+
+
+class WarningEvent(Event, frozen=True, kw_only=True):
+    """An event that an operator should know."""
+
+    level = "warning"
+
+
+class ErrorEvent(Event, frozen=True, kw_only=True):
+    """An event that needs an operator."""
+
+    level = "error"
+
+
 Emit: TypeAlias = Callable[[Event], None]
 
 

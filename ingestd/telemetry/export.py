@@ -7,15 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
 from ingestd.process.logs import copy_lines
 from ingestd.process.redaction import mask_secrets
-from ingestd.telemetry.catalogue.daemon import TelemetryUnavailable
+from ingestd.telemetry.catalogue.daemon import Signal, TelemetryUnavailable
 from ingestd.telemetry.event import Emit, Event
-
-Signal: TypeAlias = Literal["traces", "logs"]
 
 SIGNALS: tuple[Signal, ...] = ("traces", "logs")
 
@@ -78,7 +75,7 @@ def exported_telemetry(emit: Emit) -> Iterator[Emit]:
         emit(TelemetryUnavailable(sentence=sentence))
         yield emit
         return
-    export = OtlpExport(signals, DROPPED, emit)
+    export = OtlpExport(signals, DROPPED.add, emit)
 
     def emit_and_export(event: Event) -> None:
         emit(event)

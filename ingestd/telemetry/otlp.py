@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
@@ -20,17 +20,18 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import SpanKind, set_span_in_context
 
 from ingestd.process.redaction import redact
-from ingestd.telemetry.catalogue.daemon import TelemetryFailed, TelemetryResumed
+from ingestd.telemetry.catalogue.daemon import Signal, TelemetryFailed, TelemetryResumed
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionUnchanged
 from ingestd.telemetry.event import Emit, Event
-from ingestd.telemetry.export import DroppedItems, Signal
 
 CLOSE_SECONDS = 1.0
 """How long the end of the process may be delayed by a collector that does not respond."""
 
 QUEUE_ITEMS = 2048
 """Spans, and log records, that wait for the collector. Further ones are dropped."""
+
+OnDropped: TypeAlias = Callable[[Signal, int], None]
 
 _NO_PARTS: Mapping[str, float] = {}
 _SEVERITIES = {
@@ -46,10 +47,10 @@ _OWN_LIBRARIES = ("opentelemetry", "urllib3")
 class _CountedExporter:
     """Passes batches to an exporter of the SDK, admits a bounded number of items, and counts those that are dropped."""
 
-    def __init__(self, signal: Signal, exporter: Any, dropped: DroppedItems, emit: Emit) -> None:
+    def __init__(self, signal: Signal, exporter: Any, on_dropped: OnDropped, emit: Emit) -> None:
         self._signal = signal
         self._exporter = exporter
-        self._dropped = dropped
+        self._on_dropped = on_dropped
         self._emit = emit
         self._guard = threading.Lock()
         self._waiting = 0
@@ -61,14 +62,14 @@ class _CountedExporter:
             if self._waiting < QUEUE_ITEMS:
                 self._waiting += 1
                 return True
-        self._dropped.add(self._signal, 1)
+        self._on_dropped(self._signal, 1)
         return False
 
     def drop_waiting(self) -> None:
         """Count the items that were admitted and not exported. To be called at the end."""
         with self._guard:
             waiting, self._waiting = self._waiting, 0
-        self._dropped.add(self._signal, waiting)
+        self._on_dropped(self._signal, waiting)
 
     def export(self, batch: Sequence[Any]) -> Any:
         """Export a batch; the SDK calls it in a thread of its own."""
@@ -77,7 +78,7 @@ class _CountedExporter:
         with self._guard:
             self._waiting = max(0, self._waiting - len(batch))
         if failed:
-            self._dropped.add(self._signal, len(batch))
+            self._on_dropped(self._signal, len(batch))
         if failed and not self._fails:
             sentence = (
                 f"The collector of OpenTelemetry did not accept {self._signal}. They are dropped until it does. "
@@ -101,24 +102,24 @@ class _CountedExporter:
 class OtlpExport:
     """Exports readings and requests as spans, and lines of the log as log records. Thread-safe, and never waits.
 
-    ``emit`` is called when a collector begins or ends to refuse. Addresses, headers, time limits and sampling come from the
-    standard variables of OpenTelemetry.
+    ``on_dropped`` receives the numbers of dropped items. ``emit`` is called when a collector begins or ends to refuse.
+    Addresses, headers, time limits and sampling come from the standard variables of OpenTelemetry.
     """
 
-    def __init__(self, signals: Collection[Signal], dropped: DroppedItems, emit: Emit) -> None:
+    def __init__(self, signals: Collection[Signal], on_dropped: OnDropped, emit: Emit) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # a line for each attempt; `emit` has one
         named = Resource.create({"service.name": "ingestd", "service.version": version("ingestd")})
         resource = named.merge(OTELResourceDetector().detect())
         self._closes: list[Callable[[], None]] = []
         self._exporters: dict[Signal, _CountedExporter] = {}
         if "traces" in signals:
-            spans = self._exporters["traces"] = _CountedExporter("traces", OTLPSpanExporter(), dropped, emit)
+            spans = self._exporters["traces"] = _CountedExporter("traces", OTLPSpanExporter(), on_dropped, emit)
             tracing = TracerProvider(resource=resource, shutdown_on_exit=False)
             tracing.add_span_processor(BatchSpanProcessor(cast("SpanExporter", spans), max_queue_size=QUEUE_ITEMS))
             self._tracer = tracing.get_tracer("ingestd")
             self._closes.append(tracing.shutdown)
         if "logs" in signals:
-            records = self._exporters["logs"] = _CountedExporter("logs", OTLPLogExporter(), dropped, emit)
+            records = self._exporters["logs"] = _CountedExporter("logs", OTLPLogExporter(), on_dropped, emit)
             logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
             logs.add_log_record_processor(BatchLogRecordProcessor(cast("Any", records), max_queue_size=QUEUE_ITEMS))
             self._logger = logs.get_logger("ingestd")

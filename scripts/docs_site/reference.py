@@ -22,10 +22,10 @@ from ingestd.client import errors as client_errors
 from ingestd.client.errors import ServiceError
 from ingestd.core import errors as daemon_errors
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.web.metrics import METRICS
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import configuration_schema
 from ingestd.telemetry.event import Event, event_name
+from ingestd.web.metrics import METRICS
 from scripts.docs_site.command_tree import iter_commands
 from workspaced.core import problems
 from workspaced.telemetry.metrics import Metrics
@@ -172,7 +172,7 @@ def _metrics() -> Iterator[str]:
     yield from ("", "## ingestd")
     yield from _table(
         ("metric", "kind", "labels", "meaning"),
-        ((f"`{one.name}`", one.kind, ", ".join(one.labels), one.help) for one in METRICS.values()),
+        ((f"`{name}`", one.kind, ", ".join(one.labels), one.help) for name, one in METRICS.items()),
     )
     yield "## workspaced"
     yield ""

@@ -13,12 +13,11 @@ from typing import TypeAlias
 
 import pytest
 
-from connectors.push.endpoint import PushEndpoint
-from connectors.push.listener import PushListener
-from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
-from ingestd.daemon.web.server import WebServer
+from connectors.push.listener import PushListener, PushResponse
 from ingestd.process.http_server.server import HttpServer, listening
 from ingestd.settings.listen import ListenSettings
+from ingestd.web.message import WebRequest, WebResponse, text_response
+from ingestd.web.server import WebServer
 from tests.support.push_client import free_address
 from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections

@@ -17,9 +17,9 @@ import pytest
 from ingestd.core.guard import Guard
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.web.pages import PageContent, PageContents, selection_of
 from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.drift import START
+from ingestd.web.pages import PageContent, PageContents, selection_of
 from tests.support.counted_pipeline import CountedPipeline, rows
 from tests.support.scripted_source import Row, Script
 from tests.support.work_counter import RATIO, STEPS_COUNTED, Work, counting_connections
@@ -100,7 +100,12 @@ def _measured(folder: Path, count: int, work: Work) -> dict[str, int]:
         pipeline.close()
     configuration = _configuration(folder, pipeline.workspace)
     pages = PageContents(
-        lambda: configuration, pid=1, notices=tuple, passes=SourcePasses(), waiting=dict, throughput=lambda _: (0,)
+        current=lambda: configuration,
+        pid=1,
+        notices=tuple,
+        passes=SourcePasses(),
+        waiting=dict,
+        throughput=lambda _: (0,),
     )
     found: dict[str, int] = {}
     for name, read in {**OVERVIEW, **CONSTANT, **READS_ALL}.items():

@@ -14,11 +14,11 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.record import NOTICE, Partition
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.web.pages import PageContents
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk.connector import Connector, WaitingFile, WaitingReason
+from ingestd.sdk.connector import WaitingFile, WaitingReason
+from ingestd.web.pages import PageContents
 from tests.contract.mirror_intake import entries, hashes
 from tests.support.work_counter import RATIO
 
@@ -76,7 +76,7 @@ def _steps(folder: Path, count: int) -> int:
     names = [one.name for one in configuration.settings.pipelines]
     notices = tuple(OperatorNotice(pipeline=name, sentence="It is polled.") for name in names)
     pages = PageContents(
-        lambda: configuration,
+        current=lambda: configuration,
         pid=1,
         notices=lambda: notices,
         passes=SourcePasses(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.rejected_export import ExportFormat, RejectionExport
+from ingestd.commands.rejected_export import ExportFormat, RejectionExport
 from ingestd.mirror.rejections import Selection
 from tests.support.counted_pipeline import CountedPipeline
 from tests.support.scripted_source import Row, Script

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.web.metrics import METRICS
 from ingestd.settings.service import ServiceSettings
+from ingestd.web.metrics import METRICS
 from scripts.docs_site.build import build_site
 from scripts.docs_site.reference import reference_pages
 from scripts.docs_site.sources import DeadLink

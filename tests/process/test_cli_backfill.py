@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import here, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 from tests.support.golden_texts import check_command_output
 from tests.support.postgres_server import PostgresServer, postgresql_server
@@ -46,14 +46,14 @@ def follow(folder: Path, service: DocumentServer, database: PostgresServer) -> P
         "batch_rows": 20,
     }
     config = write_configuration(folder, service.url, source, schedule="1h")
-    assert ingestd(folder, "sync", "-c", str(config)).returncode == 0
+    assert here(folder, "sync").returncode == 0
     with closing(sqlite3.connect(folder / "var" / "ingestd.db")) as state, state:
         state.execute("UPDATE entry SET value = 'lost'")
     return config
 
 
-def position(folder: Path, config: Path) -> dict[str, Any] | None:
-    shown = ingestd(folder, "cursor", "show", "p0", "--json", "-c", str(config))
+def position(folder: Path) -> dict[str, Any] | None:
+    shown = here(folder, "cursor", "show", "p0", "--json")
     found: dict[str, Any] = json.loads(shown.stdout)[0]["cursor"]
     return found.get("backfill")
 
@@ -70,7 +70,7 @@ def test_a_killed_daemon_continues_and_changes_arrive_meanwhile(
     config = follow(tmp_path, service, database)
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY")
-        begun = ingestd(tmp_path, "backfill", "p0", "-c", str(config))
+        begun = here(tmp_path, "backfill", "p0")
         assert begun.returncode == 0, begun.stderr
         check_command_output("backfill", begun.stdout)
         daemon.wait_for("cursor_moved", action="backfill")
@@ -80,33 +80,33 @@ def test_a_killed_daemon_continues_and_changes_arrive_meanwhile(
         daemon.wait_for("partition_read", created=1)
         daemon.process.send_signal(signal.SIGKILL)
         daemon.ended()
-    stored = position(tmp_path, config)
+    stored = position(tmp_path)
     assert stored is not None
     assert 60 <= stored["rows"] < ROWS
     assert ROWS - 20 >= lost(tmp_path) > 0
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
-    assert position(tmp_path, config) is None
+    assert here(tmp_path, "sync").returncode == 0
+    assert position(tmp_path) is None
     assert lost(tmp_path) == 0
     assert sorted(service.values("Sink 0")) == sorted(f"0.{n}" for n in [-1, *range(1, ROWS + 1)])
 
 
 def test_a_backfill_is_cancelled(tmp_path: Path, service: DocumentServer, database: PostgresServer) -> None:
-    config = follow(tmp_path, service, database)
-    assert ingestd(tmp_path, "backfill", "p0", "-c", str(config)).returncode == 0
-    assert position(tmp_path, config) == {"keys": ["n"], "after": None, "rows": 0, "of": None}
-    cancelled = ingestd(tmp_path, "backfill", "p0", "--cancel", "-c", str(config))
+    follow(tmp_path, service, database)
+    assert here(tmp_path, "backfill", "p0").returncode == 0
+    assert position(tmp_path) == {"keys": ["n"], "after": None, "rows": 0, "of": None}
+    cancelled = here(tmp_path, "backfill", "p0", "--cancel")
     assert cancelled.returncode == 0, cancelled.stderr
     check_command_output("backfill-cancel", cancelled.stdout)
-    again = ingestd(tmp_path, "backfill", "p0", "--cancel", "-c", str(config))
+    again = here(tmp_path, "backfill", "p0", "--cancel")
     assert (again.returncode, again.stderr) == (75, "No backfill runs.\n")
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     assert lost(tmp_path) == ROWS
 
 
 def test_a_pipeline_without_changes_has_no_backfill(tmp_path: Path, service: DocumentServer) -> None:
-    config = write_configuration(tmp_path, service.url, {"upto": 3})
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
-    refused = ingestd(tmp_path, "backfill", "p0", "-c", str(config))
+    write_configuration(tmp_path, service.url, {"upto": 3})
+    assert here(tmp_path, "sync").returncode == 0
+    refused = here(tmp_path, "backfill", "p0")
     assert refused.returncode == 75
     assert "ingestd cursor reset p0 --all" in refused.stderr
-    assert ingestd(tmp_path, "backfill", "p1", "-c", str(config)).returncode == 2
+    assert here(tmp_path, "backfill", "p1").returncode == 2

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.engineering_folder import Folder, OtherProgram, program_beside_document_server
-
-
-@pytest.fixture
-def service() -> Iterator[OtherProgram]:
-    with program_beside_document_server() as program:
-        yield program
+from tests.support.engineering_folder import Folder, OtherProgram
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import here, write_configuration
 from tests.support.document_server import DocumentServer
 
 UNREACHABLE = "http://127.0.0.1:9"
@@ -14,7 +14,7 @@ UNREACHABLE = "http://127.0.0.1:9"
 
 def test_every_step_is_a_line_and_the_service_is_skipped_on_request(tmp_path: Path) -> None:
     config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3}, {"upto": 4})
-    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
+    run = here(tmp_path, "check", "--offline")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == [
         f"passed  configuration · read: {config} has no mistake: 2 pipelines.",
@@ -26,33 +26,23 @@ def test_every_step_is_a_line_and_the_service_is_skipped_on_request(tmp_path: Pa
 
 
 def test_a_failed_step_is_5_and_the_other_steps_run(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, UNREACHABLE, {"broken": True}, {"upto": 4})
-    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
+    write_configuration(tmp_path, UNREACHABLE, {"broken": True}, {"upto": 4})
+    run = here(tmp_path, "check", "--offline")
     assert run.returncode == 5
     assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "passed", "failed", "passed"]
-    only = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
+    only = here(tmp_path, "check", "--configuration-only")
     assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
 
 
 def test_an_empty_state_file_is_a_notice_because_the_next_start_creates_its_tables(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
+    write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
     state = tmp_path / "var/ingestd.db"
     state.parent.mkdir()
     state.touch()
-    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
+    run = here(tmp_path, "check", "--offline")
     assert run.returncode == 0
     (line,) = [line for line in run.stdout.splitlines() if " state · " in line]
     assert line.startswith(f"skipped state · usable: {state} is empty; the next 'ingestd run'")
-
-
-def test_it_runs_beside_the_daemon(tmp_path: Path) -> None:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        config = write_configuration(tmp_path, server.url, {"upto": 3})
-        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-            manager.wait_for("READY")
-            assert ingestd(tmp_path, "check", "-c", str(config)).returncode == 0
-            assert daemon.stop() == 0
 
 
 def test_the_real_connectors_are_verified_without_side_effects(tmp_path: Path) -> None:
@@ -79,7 +69,7 @@ pipelines:
     schedule: {{every: 1h}}
 """)
     before = sorted(path.name for path in tmp_path.iterdir())
-    run = ingestd(tmp_path, "check", "-c", str(config))
+    run = here(tmp_path, "check")
     assert run.returncode == 5
     outcome_of = {tuple(line.split(" · ")[0].split()[::-1]) for line in run.stdout.splitlines()}
     assert {("files", "passed"), ("away", "failed"), ("pdm", "passed")} <= outcome_of
@@ -90,26 +80,26 @@ pipelines:
 def test_the_service_is_checked_for_the_key_and_every_workspace(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
-        config = write_configuration(tmp_path, server.url, {"upto": 3})
-        good = ingestd(tmp_path, "check", "-c", str(config))
+        write_configuration(tmp_path, server.url, {"upto": 3})
+        good = here(tmp_path, "check")
         assert good.returncode == 0
         assert "service · reachable" in good.stdout
         assert "The key can read the workspace Bench." in good.stdout
-        config = write_configuration(tmp_path, server.url, {"upto": 3}, workspace="Banch")
-        unknown = ingestd(tmp_path, "check", "-c", str(config))
+        write_configuration(tmp_path, server.url, {"upto": 3}, workspace="Banch")
+        unknown = here(tmp_path, "check")
         assert unknown.returncode == 5
         assert "The key can read no workspace 'Banch'." in unknown.stdout
         server.workspace("Bench")
-        config = write_configuration(tmp_path, server.url, {"upto": 3})
-        twice = ingestd(tmp_path, "check", "-c", str(config))
+        write_configuration(tmp_path, server.url, {"upto": 3})
+        twice = here(tmp_path, "check")
         assert twice.returncode == 5
         assert "2 workspaces have the label 'Bench'" in twice.stdout
         server.api_key = "another"
-        refused = ingestd(tmp_path, "check", "-c", str(config))
+        refused = here(tmp_path, "check")
         assert refused.returncode == 5
         assert "failed  service · reachable" in refused.stdout
         assert "test-key" not in refused.stdout + refused.stderr
-    away = ingestd(tmp_path, "check", "-c", str(config))
+    away = here(tmp_path, "check")
     assert away.returncode == 5
 
 
@@ -126,7 +116,7 @@ pipelines:
       - {{key: "{{part}}.name", value: "{{name}}"}}
     sink: {{workspace: w, label: a}}
 """)
-    run = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
+    run = here(tmp_path, "check", "--configuration-only")
     assert run.returncode == 0
     [line] = run.stdout.splitlines()[1:]
     assert line.startswith(

@@ -32,11 +32,7 @@ def completed(words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("ingestd re", {"rejected", "reload", "restore"}),
-        ("ingestd rejected ", {"drop", "export", "list", "retry", "show"}),
-        ("ingestd rejected list --fi", {"--file"}),
         ("ingestd run --log-level e", {"error"}),
-        ("workspaced ", {"backup", "keys", "serve"}),
         ("workspaced keys create x --role o", {"owner"}),
     ],
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.daemon_process import here
+
 KILLS = """
 
 from ingestd.sdk.testing import KillConformance, KillRig
@@ -71,7 +73,7 @@ class Place:
         )
 
     def new(self, name: str, *options: str) -> Path:
-        made = self.ingestd("connector", "new", name, *options)
+        made = here(self.folder, "connector", "new", name, *options)
         assert made.returncode == 0, made.stderr
         module = name.replace("-", "_")
         info = self.folder / "installed" / f"ingestd_{module}-0.1.0.dist-info"
@@ -125,13 +127,13 @@ def test_what_a_connector_lacks_is_named_until_it_is_gold(place: Place) -> None:
 
 
 def test_a_name_that_can_not_be_used_and_an_existing_folder_are_refused(place: Place) -> None:
-    refused = place.ingestd("connector", "new", "Oven_Log")
+    refused = here(place.folder, "connector", "new", "Oven_Log")
     assert (refused.returncode, "use small letters" in refused.stderr) == (2, True)
     (place.folder / "ingestd-oven").mkdir()
-    again = place.ingestd("connector", "new", "oven")
+    again = here(place.folder, "connector", "new", "oven")
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
-    bare = place.ingestd("connector", "check", "ingestd-oven")
+    bare = here(place.folder, "connector", "check", "ingestd-oven")
     assert (bare.returncode, "pyproject.toml can't be read: No such file" in bare.stderr) == (1, True)
     (place.folder / "ingestd-oven" / "pyproject.toml").write_text("")
-    bare = place.ingestd("connector", "check", "ingestd-oven")
+    bare = here(place.folder, "connector", "check", "ingestd-oven")
     assert (bare.returncode, "declares no connector" in bare.stderr) == (1, True)

@@ -10,7 +10,7 @@ import pytest
 from ingestd.commands import machine_check
 from ingestd.commands.machine_check import check_machine
 from ingestd.daemon.configuration import read_configuration
-from tests.support.daemon_process import ingestd
+from tests.support.daemon_process import here
 from tests.support.document_server import DocumentServer
 
 SECRET = "s3cret-of-the-service"
@@ -41,8 +41,8 @@ def test_the_report_has_the_steps_of_check_and_of_the_machine_and_no_secret(tmp_
         server.workspace("Bench")
         config = write(tmp_path, server.url, server.api_key)
         config.chmod(0o600)
-        check = ingestd(tmp_path, "check", "-c", str(config))
-        run = ingestd(tmp_path, "doctor", "-c", str(config))
+        check = here(tmp_path, "check")
+        run = here(tmp_path, "doctor")
     assert (run.returncode, run.stderr) == (0, "")
     names = [line.split(":")[0] for line in run.stdout.splitlines()]
     assert names[: len(check.stdout.splitlines())] == [line.split(":")[0] for line in check.stdout.splitlines()]
@@ -65,7 +65,7 @@ def test_files_with_secrets_that_all_accounts_can_read_are_a_problem(tmp_path: P
     assert machine(config)["modes"] == [
         ("failed", f"All accounts can read {config}. It contains a secret: 'chmod o-rwx {config}'.")
     ]
-    assert ingestd(tmp_path, "doctor", "-c", str(config)).returncode == 5
+    assert here(tmp_path, "doctor").returncode == 5
 
 
 def test_the_address_of_a_sqlite_file_is_no_secret(tmp_path: Path) -> None:

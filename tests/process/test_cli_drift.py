@@ -21,14 +21,10 @@ BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
 DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
 
 
-@pytest.fixture(params=["document", "workspaced"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OtherProgram]:
-    if request.param == "document":
-        with program_beside_document_server() as program:
-            yield program
-    else:
-        with program_beside_workspaced(tmp_path / "data") as program:
-            yield program
+@pytest.fixture
+def workspaced(tmp_path: Path) -> Iterator[OtherProgram]:
+    with program_beside_workspaced(tmp_path / "data") as program:
+        yield program
 
 
 def change_entries(service: OtherProgram) -> None:
@@ -37,12 +33,16 @@ def change_entries(service: OtherProgram) -> None:
     service.add("note by Ada", "9")
 
 
-def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, service: OtherProgram) -> None:
+@pytest.mark.parametrize("kind", ["service", "workspaced"])
+def test_drift_is_reported_and_repaired_by_the_running_daemon(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    service: OtherProgram = request.getfixturevalue(kind)
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     with folder.daemon("--log-level", "debug") as daemon:
         daemon.wait_for("partition_settled")
-        none = folder.run("drift")
+        none = folder.here("drift")
         assert (none.returncode, none.stdout) == (0, "Budget in Bench: 3 entries, as delivered.\n")
         change_entries(service)
         found = folder.here("drift", "budget")
@@ -80,34 +80,32 @@ def test_without_a_daemon_the_command_checks_and_repairs_itself(tmp_path: Path, 
     assert "1 added, 1 changed, 1 removed by others" in status
 
 
-def test_a_scheduled_check_repairs_and_removes_as_configured(tmp_path: Path) -> None:
-    with program_beside_document_server() as service:
-        folder = Folder(tmp_path, service, pipeline=", drift: {mode: repair, every: 1s, added: remove}")
-        folder.write(BUDGET)
-        with folder.daemon("--log-level", "debug") as daemon:
-            daemon.wait_for("sink_as_delivered", entries=3)
-            change_entries(service)
-            daemon.wait_for("drift_repaired")
-            clean = sum(event["event"] == "sink_as_delivered" for event in daemon.events)
-            daemon.wait_for("sink_as_delivered", nth=clean + 1, entries=3)
-            assert daemon.stop() == 0
-        assert service.values() == DELIVERED
-
-
-def test_an_adopted_value_stays_until_the_source_changes(tmp_path: Path) -> None:
-    with program_beside_document_server() as service:
-        folder = Folder(tmp_path, service, pipeline=", drift: adopt")
-        folder.write(BUDGET)
-        assert folder.here("sync").returncode == 0
+def test_a_scheduled_check_repairs_and_removes_as_configured(tmp_path: Path, service: OtherProgram) -> None:
+    folder = Folder(tmp_path, service, pipeline=", drift: {mode: repair, every: 1s, added: remove}")
+    folder.write(BUDGET)
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("sink_as_delivered", entries=3)
         change_entries(service)
-        adopted = folder.here("drift", "--adopt")
-        assert adopted.returncode == 6
-        assert "; 3 adopted." in adopted.stdout
-        assert folder.here("drift").returncode == 0
-        assert "= 0.11 (scalar)" in folder.here("trace", "00417.mass").stdout
-        folder.write(BUDGET.replace("1e-7", "2e-7"))
-        assert folder.here("sync").returncode == 0
-        assert service.values() == {"00417.mass": "0.11", "00419.mass": "2e-7", "note by Ada": "9"}
+        daemon.wait_for("drift_repaired")
+        clean = sum(event["event"] == "sink_as_delivered" for event in daemon.events)
+        daemon.wait_for("sink_as_delivered", nth=clean + 1, entries=3)
+        assert daemon.stop() == 0
+    assert service.values() == DELIVERED
+
+
+def test_an_adopted_value_stays_until_the_source_changes(tmp_path: Path, service: OtherProgram) -> None:
+    folder = Folder(tmp_path, service, pipeline=", drift: adopt")
+    folder.write(BUDGET)
+    assert folder.here("sync").returncode == 0
+    change_entries(service)
+    adopted = folder.here("drift", "--adopt")
+    assert adopted.returncode == 6
+    assert "; 3 adopted." in adopted.stdout
+    assert folder.here("drift").returncode == 0
+    assert "= 0.11 (scalar)" in folder.here("trace", "00417.mass").stdout
+    folder.write(BUDGET.replace("1e-7", "2e-7"))
+    assert folder.here("sync").returncode == 0
+    assert service.values() == {"00417.mass": "0.11", "00419.mass": "2e-7", "note by Ada": "9"}
 
 
 def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: Path) -> None:
@@ -124,8 +122,14 @@ def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: 
     assert "Nothing listens" in folder.here("status").stdout
 
 
-@pytest.mark.parametrize("command", ["drift --repair", "sync", "drift"])
-def test_a_deleted_sink_is_created_again_by_a_check(tmp_path: Path, service: OtherProgram, command: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [("service", "drift --repair"), ("service", "sync"), ("service", "drift"), ("workspaced", "drift --repair")],
+)
+def test_a_deleted_sink_is_created_again_by_a_check(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, command: str
+) -> None:
+    service: OtherProgram = request.getfixturevalue(kind)
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     assert folder.here("sync").returncode == 0
@@ -145,47 +149,47 @@ def test_a_deleted_sink_is_created_again_by_a_check(tmp_path: Path, service: Oth
     assert folder.here("drift").returncode == 0
 
 
-def test_the_daemon_creates_a_deleted_sink_again_at_a_scheduled_check_and_at_its_start(tmp_path: Path) -> None:
-    with program_beside_document_server() as service:
-        folder = Folder(tmp_path, service, pipeline=", drift: {every: 1s}")
-        folder.write(BUDGET)
-        with folder.daemon("--log-level", "debug") as daemon:
-            daemon.wait_for("sink_as_delivered", entries=3)
-            service.remove_sink()
-            daemon.wait_for("sink_created", nth=2, entries=3)
-            assert daemon.stop() == 0
+def test_the_daemon_creates_a_deleted_sink_at_a_scheduled_check_and_at_its_start(
+    tmp_path: Path, service: OtherProgram
+) -> None:
+    folder = Folder(tmp_path, service, pipeline=", drift: {every: 1s}")
+    folder.write(BUDGET)
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("sink_as_delivered", entries=3)
         service.remove_sink()
-        with folder.daemon("--log-level", "debug") as daemon:
-            daemon.wait_for("sink_created", entries=3)
+        daemon.wait_for("sink_created", nth=2, entries=3)
+        assert daemon.stop() == 0
+    service.remove_sink()
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("sink_created", entries=3)
+        assert daemon.stop() == 0
+    assert service.values() == DELIVERED
+
+
+def test_a_sink_without_deliveries_has_no_drift(tmp_path: Path, service: OtherProgram) -> None:
+    folder = Folder(tmp_path, service)
+    assert folder.here("sync").returncode == 0
+    run = folder.here("drift")
+    assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing has been delivered to it yet.\n")
+    assert folder.here("drift", "bugdet").returncode == 2
+    assert folder.here("drift", "--repair", "--adopt").returncode == 2
+
+
+def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    folder = Folder(tmp_path, server)
+    folder.write(BUDGET)
+    with folder.daemon() as daemon:
+        daemon.wait_for("partition_settled")
+        reads = len(server.requests)
+        server.fail(Delay(seconds=3), when=lambda request: not request.writes)
+        with folder.start("drift") as command:
+            while len(server.requests) == reads:
+                server.arrived.clear()
+                assert len(server.requests) > reads or server.arrived.wait(30)
             assert daemon.stop() == 0
-        assert service.values() == DELIVERED
-
-
-def test_a_sink_without_deliveries_has_no_drift(tmp_path: Path) -> None:
-    with program_beside_document_server() as service:
-        folder = Folder(tmp_path, service)
-        assert folder.here("sync").returncode == 0
-        run = folder.here("drift")
-        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing has been delivered to it yet.\n")
-        assert folder.here("drift", "bugdet").returncode == 2
-        assert folder.here("drift", "--repair", "--adopt").returncode == 2
-
-
-def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(tmp_path: Path) -> None:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        folder = Folder(tmp_path, server)
-        folder.write(BUDGET)
-        with folder.daemon() as daemon:
-            daemon.wait_for("partition_settled")
-            reads = len(server.requests)
-            server.fail(Delay(seconds=3), when=lambda request: not request.writes)
-            with folder.start("drift") as command:
-                while len(server.requests) == reads:
-                    server.arrived.clear()
-                    assert len(server.requests) > reads or server.arrived.wait(30)
-                assert daemon.stop() == 0
-                output, errors = command.communicate(timeout=30)
-        assert (command.returncode, output) == (75, "")
-        assert errors.startswith("The daemon is stopping")
-        assert folder.here("drift", "--json").returncode in {0, 7}, "the state file is unlocked and undamaged"
+            output, errors = command.communicate(timeout=30)
+    assert (command.returncode, output) == (75, "")
+    assert errors.startswith("The daemon is stopping")
+    assert folder.here("drift", "--json").returncode in {0, 7}, "the state file is unlocked and undamaged"

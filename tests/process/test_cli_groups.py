@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.support.daemon_process import ingestd
+from tests.support.daemon_process import here
 from tests.support.document_server import DocumentServer
 
 _CONFIGURATION = """
@@ -59,71 +56,63 @@ cases:
 """
 
 
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
-
-
-def prepared(folder: Path, url: str, options: str = "") -> str:
+def prepared(folder: Path, url: str, options: str = "") -> None:
     (folder / "drop").mkdir()
     (folder / "drop" / "runs.csv").write_text(_ROWS)
     config = folder / "ingestd.yaml"
     config.write_text(_CONFIGURATION.replace("URL", url).replace("settle_seconds: 0", f"settle_seconds: 0{options}"))
-    return str(config)
 
 
 def test_groups_are_delivered_once_and_traced_to_their_rows(tmp_path: Path, server: DocumentServer) -> None:
-    config = prepared(tmp_path, server.url)
-    assert ingestd(tmp_path, "sync", "-c", config).returncode == 0
+    prepared(tmp_path, server.url)
+    assert here(tmp_path, "sync").returncode == 0
     expected = {"00417.mass": "0.2", "00417.samples": "4", "00417.latest": "0.30"}
     expected |= {"00418.mass": "2.5", "00418.samples": "2", "00418.latest": "2.5"}
     assert {key: value for key, (value, _) in server.values("Means").items()} == expected
-    assert "runs.csv, rows 2 to 4 (2 rows)" in ingestd(tmp_path, "trace", "00417.mass", "-c", config).stdout
+    assert "runs.csv, rows 2 to 4 (2 rows)" in here(tmp_path, "trace", "00417.mass").stdout
     server.forget_requests()
-    assert ingestd(tmp_path, "sync", "-c", config).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     assert server.writes() == []
 
 
 def test_a_rejected_row_and_its_group_are_listed_and_a_corrected_file_delivers_both(
     tmp_path: Path, server: DocumentServer
 ) -> None:
-    config = prepared(tmp_path, server.url)
+    prepared(tmp_path, server.url)
     file = tmp_path / "drop" / "runs.csv"
     file.write_text(_ROWS.replace("0.30", "n/a"))
-    assert ingestd(tmp_path, "sync", "-c", config).returncode == 3
-    listed = ingestd(tmp_path, "rejected", "list", "-c", config).stdout
+    assert here(tmp_path, "sync").returncode == 3
+    listed = here(tmp_path, "rejected", "list").stdout
     assert "runs.csv, row 4" in listed
     assert "runs.csv, rows 2 to 4 (2 rows)" in listed
-    assert ingestd(tmp_path, "rejected", "retry", "--all", "-c", config).returncode == 0
-    assert ingestd(tmp_path, "rejected", "list", "-c", config).stdout.count("runs.csv, row") == 2
+    assert here(tmp_path, "rejected", "retry", "--all").returncode == 0
+    assert here(tmp_path, "rejected", "list").stdout.count("runs.csv, row") == 2
     file.write_text(_ROWS)
-    assert ingestd(tmp_path, "sync", "-c", config).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     assert server.values("Means")["00417.mass"][0] == "0.2"
 
 
 def test_the_file_of_rejected_rows_has_the_row_and_can_not_be_dropped_alone(
     tmp_path: Path, server: DocumentServer
 ) -> None:
-    config = prepared(tmp_path, server.url, ", after: archive, archive: done")
+    prepared(tmp_path, server.url, ", after: archive, archive: done")
     (tmp_path / "drop" / "runs.csv").write_text(_ROWS.replace("0.30", "n/a"))
-    assert ingestd(tmp_path, "sync", "-c", config).returncode == 3
+    assert here(tmp_path, "sync").returncode == 3
     name = "runs.csv.rejected.csv"
     text = (tmp_path / "done" / "rejected" / name).read_text()
     assert "00417,2026-11-07T11:30:00Z,n/a,ok," in text
     (tmp_path / "drop" / name).write_text(text.replace("n/a", "0.30"))
-    run = ingestd(tmp_path, "sync", "-c", config)
+    run = here(tmp_path, "sync")
     assert "this pipeline groups records, and a group needs all of its records" in run.stdout + run.stderr
     assert "00417.mass" not in server.values("Means")
     (tmp_path / "drop" / "runs.csv").write_text(_ROWS)
-    ingestd(tmp_path, "sync", "-c", config)
+    here(tmp_path, "sync")
     assert server.values("Means")["00417.mass"][0] == "0.2"
 
 
 def test_cases_see_the_groups(tmp_path: Path) -> None:
-    config = prepared(tmp_path, "http://127.0.0.1:9")
+    prepared(tmp_path, "http://127.0.0.1:9")
     (tmp_path / "sample.csv").write_text(_ROWS)
     (tmp_path / "tests.yaml").write_text(_CASES)
-    run = ingestd(tmp_path, "test", "-c", config)
+    run = here(tmp_path, "test")
     assert run.stdout.splitlines()[-1] == "3 cases, 0 failed.", run.stdout

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.engineering_folder import Folder, OtherProgram, program_beside_document_server
+from tests.support.engineering_folder import Folder, OtherProgram
 from tests.support.golden_texts import check_command_output
 
 PARTS = [f"{number:05}" for number in range(417, 429)]
@@ -23,12 +22,6 @@ def budget(factor: int = 1, first: int = 0) -> str:
 
 def values(factor: int = 1) -> dict[str, str]:
     return {f"{part}.mass": str((index + 2) * factor) for index, part in enumerate(PARTS)}
-
-
-@pytest.fixture
-def service() -> Iterator[OtherProgram]:
-    with program_beside_document_server() as program:
-        yield program
 
 
 @pytest.fixture

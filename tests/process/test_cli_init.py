@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from ingestd.commands.initial_configuration.sample import glob_of
-from tests.support.daemon_process import environment
+from tests.support.daemon_process import environment, here
 from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -39,24 +39,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
         yield running.url, key
 
 
-def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ingestd", *words],
-        cwd=folder, env=environment(folder, **variables), capture_output=True, text=True, check=False, timeout=120,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
 def delivered(folder: Path, key: str) -> dict[str, str]:
     """Check and sync the new configuration; return the values in the service by the keys of the record 00417."""
     variables = {"INGESTD_API_KEY": key}
-    check = run(folder, "check", **variables)
+    check = here(folder, "check", **variables)
     assert check.returncode == 0, check.stdout + check.stderr
-    sync = run(folder, "sync", **variables)
+    sync = here(folder, "sync", **variables)
     assert sync.returncode == 0, sync.stderr
     found = {}
     for name in ("mass_kg", "note", "${env:HOME}"):
-        trace = run(folder, "trace", f"00417.{name}", "--json", **variables)
+        trace = here(folder, "trace", f"00417.{name}", "--json", **variables)
         for one in json.loads(trace.stdout):
             assert one["delivered_at"]
             found[name] = one["value"]
@@ -97,7 +89,7 @@ def write_decimal_commas(folder: Path) -> Path:
 def test_numbers_with_a_decimal_comma_arrive_as_numbers(tmp_path: Path, service: tuple[str, str]) -> None:
     url, key = service
     words = ("--no-input", "--url", url, "--sample", str(write_decimal_commas(tmp_path)), "--sink", "commas")
-    done = run(tmp_path, "init", *words, "--key", "part number", INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", *words, "--key", "part number", INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     assert "mass_kg: decimal with a comma, always filled" in done.stderr
     assert "note: text" in done.stderr
@@ -123,14 +115,14 @@ def test_from_an_empty_folder_the_values_of_a_sample_arrive(
     assert callable(write)
     sample = write(tmp_path)
     words = ("--no-input", "--url", url, "--sample", str(sample), "--key", "part number", "--sink", sample.suffix)
-    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
     assert re.search(r"^state: .?var/ingestd\.db", text, re.MULTILINE)
     assert key not in text
     assert "#" in text
     assert delivered(tmp_path, key) == expected
-    again = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    again = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert (again.returncode, "is not overwritten" in again.stderr) == (5, True)
     assert (tmp_path / "ingestd.yaml").read_text(encoding="utf-8") == text
 
@@ -139,10 +131,10 @@ def test_a_column_without_repeated_values_is_the_suggested_key(tmp_path: Path, s
     url, key = service
     (tmp_path / "runs.csv").write_text("bench,mass,run\nnorth,0.10,1\nnorth,2,2\n", encoding="utf-8")
     words = ("--no-input", "--url", url, "--sample", "runs.csv")
-    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert (done.returncode, "the same value" in done.stderr) == (0, False), done.stderr
     assert '"{mass}.{column}", columns: ["run"]' in (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
-    chosen = run(tmp_path, "init", *words, "--output", "bench.yaml", "--key", "bench", INGESTD_API_KEY=key)
+    chosen = here(tmp_path, "init", *words, "--output", "bench.yaml", "--key", "bench", INGESTD_API_KEY=key)
     assert chosen.returncode == 0, chosen.stderr
     assert "Several records have the same value of 'bench'." in chosen.stderr
 
@@ -168,10 +160,10 @@ def test_files_of_the_next_day_match_the_pattern_of_a_sample_with_a_date(
     drop.mkdir()
     (drop / "run.2026-11-24.csv").write_text("run,mass\n1,0.10\n", encoding="utf-8")
     words = ("--no-input", "--url", url, "--sample", "drop/run.2026-11-24.csv", "--sink", "dates")
-    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     (drop / "run.2026-11-25.csv").write_text("run,mass\n2,0.20\n", encoding="utf-8")
-    checked = run(tmp_path, "check", INGESTD_API_KEY=key)
+    checked = here(tmp_path, "check", INGESTD_API_KEY=key)
     assert "Matching *.csv: 2 files" in checked.stdout
 
 
@@ -184,7 +176,7 @@ def test_a_sample_without_a_header_is_reported(
 ) -> None:
     url, key = service
     (tmp_path / "runs.csv").write_text(content, encoding="utf-8")
-    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.csv", INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.csv", INGESTD_API_KEY=key)
     assert (done.returncode, "seems to have no header" in done.stderr) == (0, warned), done.stderr
 
 
@@ -193,7 +185,7 @@ def test_of_many_columns_the_first_ones_are_listed(tmp_path: Path, service: tupl
     (tmp_path / "wide.csv").write_text(
         f"{','.join(f'c{number}' for number in range(60))}\n{','.join('1' * 60)}\n", encoding="utf-8"
     )
-    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "wide.csv", INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", "--no-input", "--url", url, "--sample", "wide.csv", INGESTD_API_KEY=key)
     assert (done.returncode, "  c49: integer" in done.stderr, "c50: " in done.stderr) == (0, True, False), done.stderr
     assert "and 10 more columns" in done.stderr
 
@@ -201,7 +193,7 @@ def test_of_many_columns_the_first_ones_are_listed(tmp_path: Path, service: tupl
 def test_ordinary_words_of_a_message_are_not_masked(tmp_path: Path, service: tuple[str, str]) -> None:
     url, key = service
     (tmp_path / "runs.xyz").write_text("run,mass\n1,0.10\n", encoding="utf-8")
-    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.xyz", INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.xyz", INGESTD_API_KEY=key)
     assert (done.returncode, "its suffix is none of .csv" in done.stderr) == (5, True), done.stderr
 
 
@@ -213,7 +205,7 @@ def test_the_sheet_of_a_workbook_that_was_read_is_named(tmp_path: Path, service:
     workbook.worksheets[0].append(["Issue 3"])
     workbook.create_sheet("Masses").append(["part", "mass"])
     workbook.save(tmp_path / "budget.xlsx")
-    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "budget.xlsx", INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", "--no-input", "--url", url, "--sample", "budget.xlsx", INGESTD_API_KEY=key)
     assert done.returncode == 5
     assert "The sheet 'Cover' was read" in done.stderr
 
@@ -225,7 +217,7 @@ def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str
         database.execute("INSERT INTO part VALUES ('00417', 'steel')")
         database.commit()
     words = ("--no-input", "--url", url, "--database", "sqlite:///pdm.db", "--table", "part", "--column", "note")
-    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    done = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     assert delivered(tmp_path, key) == {"note": "steel"}
 
@@ -246,7 +238,7 @@ def test_the_address_of_a_database_server_goes_to_a_private_file(tmp_path: Path,
         parts = urlsplit(address)
         secret = urlunsplit(parts._replace(netloc=f"postgres:planted-7351@{parts.hostname}:{parts.port or 5432}"))
         words = ("--no-input", "--url", url, "--database", secret, "--table", "part", "--sink", "PostgreSQL")
-        done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+        done = here(tmp_path, "init", *words, INGESTD_API_KEY=key)
         assert (done.returncode, "planted-7351" in done.stdout + done.stderr) == (0, False), done.stderr
         assert "planted-7351" not in (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
         assert (tmp_path / "database_url").read_text(encoding="utf-8") == f"{secret}\n"
@@ -325,13 +317,13 @@ def test_a_wrong_key_an_unknown_sample_and_a_missing_option_leave_nothing_behind
     sample = write_csv(tmp_path)
     before = {path.name for path in tmp_path.iterdir()} | {"plug-ins"}
     common = ("init", "--no-input", "--url", url)
-    wrong = run(tmp_path, *common, "--sample", str(sample), INGESTD_API_KEY="edw_wrong")
+    wrong = here(tmp_path, *common, "--sample", str(sample), INGESTD_API_KEY="edw_wrong")
     assert (wrong.returncode, "can't be used" in wrong.stderr, "edw_wrong" in wrong.stderr) == (5, True, False)
-    missing = run(tmp_path, *common, "--sample", "none.csv", INGESTD_API_KEY=key)
+    missing = here(tmp_path, *common, "--sample", "none.csv", INGESTD_API_KEY=key)
     assert (missing.returncode, missing.stderr.splitlines()[-1]) == (5, "Error: There is no file none.csv.")
-    column = run(tmp_path, *common, "--sample", str(sample), "--key", "part", INGESTD_API_KEY=key)
+    column = here(tmp_path, *common, "--sample", str(sample), "--key", "part", INGESTD_API_KEY=key)
     assert (column.returncode, "has no column 'part'" in column.stderr) == (5, True)
-    typed = run(tmp_path, *common, "--api-key", key)
+    typed = here(tmp_path, *common, "--api-key", key)
     assert (typed.returncode, key in typed.stderr) == (2, False)
-    assert run(tmp_path, "init", "--no-input", INGESTD_API_KEY=key, NO_PROXY="*").returncode == 5
+    assert here(tmp_path, "init", "--no-input", INGESTD_API_KEY=key, NO_PROXY="*").returncode == 5
     assert {path.name for path in tmp_path.iterdir()} == before

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.daemon_process import environment, ingestd
+from tests.support.daemon_process import here
 
 UNITS = Path(__file__).parents[2] / "systemd"
 PROGRAMS = Path(sys.executable).parent
@@ -15,7 +14,7 @@ PROGRAMS = Path(sys.executable).parent
 
 def test_the_units_of_the_system_start_the_installed_programs(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    run = ingestd(tmp_path, "install-units", "--root", str(root))
+    run = here(tmp_path, "install-units", "--root", str(root))
     assert (run.returncode, run.stderr) == (0, "")
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     assert found == {
@@ -40,17 +39,17 @@ def test_the_units_of_the_system_start_the_installed_programs(tmp_path: Path) ->
 def test_a_file_that_was_edited_is_replaced_only_with_force(tmp_path: Path) -> None:
     root = tmp_path / "root"
     unit, other = (root / "etc/systemd/system" / name for name in ("ingestd.service", "workspaced.service"))
-    ingestd(tmp_path, "install-units", "--root", str(root))
+    here(tmp_path, "install-units", "--root", str(root))
     good = unit.read_text()
     unit.write_text(good + "# edited\n")
     other.unlink()
-    run = ingestd(tmp_path, "install-units", "--root", str(root))
+    run = here(tmp_path, "install-units", "--root", str(root))
     assert run.returncode == 73
     assert f"{unit} has another content" in run.stderr
     assert "Nothing was written" in run.stderr
     assert unit.read_text().endswith("# edited\n")
     assert not other.exists()
-    run = ingestd(tmp_path, "install-units", "--root", str(root), "--force")
+    run = here(tmp_path, "install-units", "--root", str(root), "--force")
     assert run.returncode == 0
     assert f"Written: {unit}" in run.stdout
     assert f"Unchanged: {root / 'etc/sysusers.d/ingestd.conf'}" in run.stdout
@@ -59,11 +58,7 @@ def test_a_file_that_was_edited_is_replaced_only_with_force(tmp_path: Path) -> N
 
 
 def test_the_units_of_an_account_are_below_its_configuration_folder(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "ingestd", "install-units", "--user"],
-        cwd=tmp_path, env=environment(tmp_path, HOME=str(tmp_path), XDG_CONFIG_HOME=""),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    run = here(tmp_path, "install-units", "--user", HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert (run.returncode, run.stderr) == (0, "")
     text = (tmp_path / ".config/systemd/user/ingestd.service").read_text()
     assert "--config %E/ingestd/ingestd.yaml" in text
@@ -77,6 +72,6 @@ def test_the_units_of_an_account_are_below_its_configuration_folder(tmp_path: Pa
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "etc").write_text("a file")
-    run = ingestd(tmp_path, "install-units", "--root", str(tmp_path))
+    run = here(tmp_path, "install-units", "--root", str(tmp_path))
     assert run.returncode == 73
     assert "can't be written: Not a directory" in run.stderr

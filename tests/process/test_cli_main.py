@@ -13,15 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import environment, ingestd, write_configuration
+from tests.support.daemon_process import environment, here, ingestd, write_configuration
 from tests.support.document_server import DocumentServer
-
-
-def status(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ingestd", *arguments],
-        cwd=folder, env=environment(folder, **variables), capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
 
 
 def named(folder: Path, name: str) -> Path:
@@ -31,20 +24,20 @@ def named(folder: Path, name: str) -> Path:
 
 def test_the_configuration_is_named_by_option_or_environment_or_is_in_the_current_folder(tmp_path: Path) -> None:
     before, after, variable = named(tmp_path, "before"), named(tmp_path, "after"), named(tmp_path, "variable")
-    here = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    usual = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
     for expected, arguments, variables in (
         (before, ("-c", str(before), "status", "--json"), {}),
         (after, ("status", "--json", "--config", str(after)), {}),
         (after, ("-c", str(before), "status", "--json", "-c", str(after)), {}),
         (variable, ("status", "--json"), {"INGESTD_CONFIG": str(variable)}),
         (before, ("status", "--json", "-c", str(before)), {"INGESTD_CONFIG": str(variable)}),
-        (here, ("status", "--json"), {}),
+        (usual, ("status", "--json"), {}),
     ):
-        assert json.loads(status(tmp_path, *arguments, **variables).stdout)["configuration"] == str(expected)
+        assert json.loads(here(tmp_path, *arguments, **variables).stdout)["configuration"] == str(expected)
 
 
 def test_a_missing_configuration_is_reported_with_the_searched_paths(tmp_path: Path) -> None:
-    run = ingestd(tmp_path, "status")
+    run = here(tmp_path, "status")
     assert run.returncode == 78
     assert "INGESTD_CONFIG" in run.stderr
     assert str(tmp_path / "ingestd.yaml") in run.stderr

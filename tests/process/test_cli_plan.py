@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -197,30 +197,55 @@ def refusal(scene: PlanScene, saved: Path) -> str:
     return refused.stderr
 
 
-def test_a_plan_is_refused_after_a_change_of_a_source(scene: PlanScene) -> None:
+def change_state(scene: PlanScene) -> None:
+    scene.write_parts({**PARTS, "a": "11"})
+    assert scene.here("sync").returncode == 0
     scene.write_parts({**PARTS, "a": "10"})
-    saved = save(scene)
-    scene.write_parts({**PARTS, "a": "10", "b": "20"})
-    assert (
-        "The source has changed: parts.csv (pipeline parts) has other content than in the plan: 5 instead of 5 records; entries: "
-        "0 created, 2 changed, 0 removed, 3 unchanged, instead of 0 created, 1 changed, 0 removed, 4 unchanged."
-    ) in refusal(scene, saved)
 
 
-def test_a_refusal_says_that_only_values_differ(scene: PlanScene) -> None:
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda scene: scene.write_parts({**PARTS, "a": "10", "b": "20"}),
+            "parts.csv (pipeline parts) has other content than in the plan: 5 instead of 5 records; entries: 0 created, 2",
+        ),
+        (
+            lambda scene: scene.write_parts({**PARTS, "a": "20"}),
+            "has other content than in the plan: as many records and changed entries, but other values.",
+        ),
+        (
+            lambda scene: scene.append_readings([("p", "2")]),
+            "(pipeline readings) is not in the plan. It has new content: 1 record",
+        ),
+        (
+            lambda scene: (scene.path / "drop" / "two.csv").unlink(),
+            "two.csv (pipeline drop) has nothing to read any more. The plan has 1 record of it.",
+        ),
+        (
+            lambda scene: scene.configure(value="{mass}0"),
+            "source, entries, contract, guard, sink or lookup files of pipeline parts are not those of the plan",
+        ),
+        (lambda scene: scene.configure(guard="off"), "guard"),
+        (
+            change_state,
+            "The state has changed: 1 commits have changed entries of pipeline parts since the plan was made.",
+        ),
+    ],
+    ids=["records", "values", "other source", "changed back", "mapping", "guard", "state"],
+)
+def test_a_plan_is_refused_after_a_change(
+    scene: PlanScene, change: Callable[[PlanScene], object], sentence: str
+) -> None:
     scene.write_parts({**PARTS, "a": "10"})
+    if "two.csv" in sentence:
+        scene.write_drop("two.csv", [("f", "60")])
     saved = save(scene)
-    scene.write_parts({**PARTS, "a": "20"})
-    assert "has other content than in the plan: as many records and changed entries, but other values." in refusal(
-        scene, saved
-    )
-
-
-def test_a_plan_is_refused_after_new_content_of_another_source(scene: PlanScene) -> None:
-    scene.write_parts({**PARTS, "a": "10"})
-    saved = save(scene)
-    scene.append_readings([("p", "2")])
-    assert "(pipeline readings) is not in the plan. It has new content: 1 record" in refusal(scene, saved)
+    change(scene)
+    sentences = refusal(scene, saved)
+    assert sentence in sentences
+    if "lookup files" in sentence:
+        assert "pipeline readings" not in sentences.split("The source has changed")[0]
 
 
 def test_a_file_outside_the_plan_that_is_written_again_with_the_same_bytes_changes_nothing(scene: PlanScene) -> None:
@@ -229,44 +254,6 @@ def test_a_file_outside_the_plan_that_is_written_again_with_the_same_bytes_chang
     scene.write_parts(PARTS)
     done = scene.here("sync", "--plan", str(saved))
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_plan_is_refused_after_a_source_was_changed_back(scene: PlanScene) -> None:
-    scene.write_drop("two.csv", [("f", "60")])
-    saved = save(scene)
-    (scene.path / "drop" / "two.csv").unlink()
-    assert "two.csv (pipeline drop) has nothing to read any more. The plan has 1 record of it." in refusal(scene, saved)
-
-
-def test_a_plan_is_refused_after_a_change_of_the_configuration(scene: PlanScene) -> None:
-    scene.write_parts({**PARTS, "a": "10"})
-    saved = save(scene)
-    scene.configure(value="{mass}0")
-    sentences = refusal(scene, saved)
-    assert (
-        "source, entries, contract, guard, sink or lookup files of pipeline parts are not those of the plan"
-        in sentences
-    )
-    assert "pipeline readings" not in sentences.split("The source has changed")[0]
-
-
-def test_a_plan_is_refused_after_a_change_of_the_guard(scene: PlanScene) -> None:
-    scene.write_parts({**PARTS, "a": "10"})
-    saved = save(scene)
-    scene.configure(guard="off")
-    assert "guard" in refusal(scene, saved)
-
-
-def test_a_plan_is_refused_after_a_change_of_the_state(scene: PlanScene) -> None:
-    scene.write_parts({**PARTS, "a": "10"})
-    saved = save(scene)
-    scene.write_parts({**PARTS, "a": "11"})
-    assert scene.here("sync").returncode == 0
-    scene.write_parts({**PARTS, "a": "10"})
-    assert (
-        "The state has changed: 1 commits have changed entries of pipeline parts since the plan was made."
-        in refusal(scene, saved)
-    )
 
 
 def test_a_plan_can_be_executed_once(scene: PlanScene) -> None:
@@ -339,7 +326,7 @@ def _wait_for_copy(temporary: Path) -> Path:
     raise AssertionError("no copy within 30 s")
 
 
-@pytest.mark.parametrize("milliseconds", [200, 500, 700, 900, 1200])
+@pytest.mark.parametrize("milliseconds", [200, 700, 1200])
 def test_a_killed_execution_leaves_nothing_or_all_of_the_plan(scene: PlanScene, milliseconds: int) -> None:
     scene.write_parts({**PARTS, "a": "10"})
     scene.write_drop("two.csv", [("f", "60")])

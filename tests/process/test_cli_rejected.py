@@ -7,10 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from ingestd.daemon.exit_codes import ExitCode
 from tests.support.document_server import DocumentServer, Refuse
@@ -18,13 +15,6 @@ from tests.support.engineering_folder import Folder, program_beside_workspaced
 from tests.support.golden_texts import check_command_output
 
 BUDGET = 'part,mass,note\n00417,0.10,\n00418\n,9,"two\nlines, é"\n00419,1e-7,\n'
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def refuse(server: DocumentServer, *keys: str) -> None:
@@ -41,13 +31,14 @@ def refuse(server: DocumentServer, *keys: str) -> None:
 def test_the_name_of_an_unreadable_file_is_printed_once(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server, after=", format: {type: json, records: parts}")
     folder.write("[1]", "parts.json")
-    sync = folder.run("sync")
+    sync = folder.here("sync")
     listed = folder.here("rejected", "list").stdout
     status = folder.here("status").stdout
     for place, text in (("budget: parts.json", sync.stderr), ("1  budget · parts.json", listed)):
         assert f"{place}: " in text
         assert "parts.json: parts.json" not in text
     assert "rejected budget · parts.json: " in status
+    assert sync.returncode == 3, "a bad file is a rejection, not a failed source"
     assert "parts.json: parts.json" not in status
 
 
@@ -118,7 +109,7 @@ def test_a_rejected_entry_is_sent_again_by_the_running_daemon(tmp_path: Path, se
         daemon.wait_for("entries_parked", nth=2)
         check_command_output("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
-        retried = folder.run("rejected", "retry", "--key", "00418.mass")
+        retried = folder.here("rejected", "retry", "--key", "00418.mass")
         assert retried.stdout == "Pending again: 1 entry. The daemon sends it now.\n"
         daemon.wait_for("entries_delivered", nth=2)
         assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"

@@ -8,22 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import Daemon, environment, ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import Daemon, environment, here, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def change(config: Path, edit: Callable[[dict[str, Any]], object]) -> None:
@@ -71,7 +64,7 @@ def test_a_new_key_in_the_configuration_is_used_after_a_reload(tmp_path: Path, s
         daemon.wait_for("delivery_paused")
         change(config, lambda settings: settings["service"].update(api_key="the-new-key"))
         if by == "command":
-            run = ingestd(tmp_path, "reload", "-c", str(config))
+            run = here(tmp_path, "reload")
             assert (run.returncode, run.stderr) == (0, "")
             assert "The new API key is in use" in run.stdout
         else:
@@ -118,7 +111,7 @@ def test_pipelines_are_added_removed_renamed_and_restarted_and_the_others_do_not
             daemon.wait_for("partition_settled", pipeline=name)
         daemon.wait_for("source_notice", pipeline="p0")
         change(config, edit)
-        run = ingestd(tmp_path, "reload", "-c", str(config))
+        run = here(tmp_path, "reload")
         assert (run.returncode, run.stderr) == (0, "")
         assert run.stdout.splitlines() == [
             "Added: added",
@@ -138,7 +131,7 @@ def test_pipelines_are_added_removed_renamed_and_restarted_and_the_others_do_not
         daemon.wait_for("partition_settled", pipeline="p0")
         assert [readings(daemon, name) for name in ("p0", "p1", "renamed", "added")] == [1, 1, 0, 1]
         manager.wait_for("STATUS", "4 pipelines, 0 pending")
-        status = ingestd(tmp_path, "status", "-c", str(config)).stdout
+        status = here(tmp_path, "status").stdout
         assert daemon.stop() == 0
     assert "renamed" in status
     assert [len(server.values(f"Sink {number}")) for number in range(5)] == [3, 1, 5, 3, 5]
@@ -149,7 +142,7 @@ def test_changed_settings_of_the_service_are_used_by_the_lanes(tmp_path: Path, s
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("service_away")
         change(config, lambda settings: settings["service"].update(url=server.url, requests_at_most=2))
-        run = ingestd(tmp_path, "reload", "-c", str(config))
+        run = here(tmp_path, "reload")
         assert "The new settings of the service are in use." in run.stdout
         daemon.wait_for("partition_settled")
         assert readings(daemon, "p0") == 1
@@ -162,7 +155,7 @@ def test_a_paused_pipeline_continues_after_its_correction(tmp_path: Path, server
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("source_stopped")
         change(config, lambda settings: settings["pipelines"][0]["source"].update(broken=False))
-        assert ingestd(tmp_path, "reload", "-c", str(config)).returncode == 0
+        assert here(tmp_path, "reload").returncode == 0
         daemon.wait_for("partition_settled")
         assert daemon.stop() == 0
 
@@ -177,11 +170,11 @@ def test_limits_and_schedules_change_while_the_daemon_runs(tmp_path: Path, serve
             settings["pipelines"][0]["schedule"] = {"every": "1s"}
 
         change(config, edit)
-        run = ingestd(tmp_path, "reload", "-c", str(config))
+        run = here(tmp_path, "reload")
         assert "The new limits of rejections are in use." in run.stdout
         assert daemon.wait_for("rejections_forgotten")["rejections"] == 3
         change(config, lambda settings: settings["pipelines"][0]["source"].update(upto=4))
-        ingestd(tmp_path, "reload", "-c", str(config))
+        here(tmp_path, "reload")
         daemon.wait_for("partition_settled", nth=2)
         assert daemon.stop() == 0
 
@@ -207,73 +200,53 @@ def unusable_certificate(config: Path) -> None:
     change(config, lambda settings: settings["service"].update(ca_file="ca.pem"))
 
 
-WRONG: dict[Callable[[Path], None], str] = {
-    wrong_yaml: "ingestd.yaml",
-    missing_secret: "service.api_key: There is no file",
-    failing_connector: "pipelines.p0.source: The connector could not be opened: RuntimeError: Symlink loop",
-    another_state_file: "state: This setting can't change while the daemon runs. Restart the daemon",
-    unusable_certificate: "service",
+WRONG: dict[Callable[[Path], None], tuple[str, int]] = {
+    wrong_yaml: ("ingestd.yaml", 78),
+    missing_secret: ("service.api_key: There is no file", 78),
+    failing_connector: ("pipelines.p0.source: The connector could not be opened: RuntimeError: Symlink loop", 78),
+    another_state_file: ("state: This setting can't change while the daemon runs. Restart the daemon", 75),
+    unusable_certificate: ("service", 78),
 }
+"""What spoils a configuration, with the sentence in the log and the exit code of the command."""
 
 
-@pytest.mark.parametrize("spoil", WRONG, ids=[spoil.__name__ for spoil in WRONG])
 def test_a_configuration_that_cannot_be_used_changes_nothing_and_the_log_says_why(
-    tmp_path: Path, server: DocumentServer, spoil: Callable[[Path], None]
-) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
-    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        daemon.wait_for("partition_settled")
-        good = config.read_text()
-        # A correct change beside the wrong one must not take effect either.
-        change(config, lambda settings: settings["pipelines"][0]["source"].update(upto=5))
-        spoil(config)
-        manager.drain()
-        begin = len(manager.messages)
-        daemon.process.send_signal(signal.SIGHUP)
-        refused = daemon.wait_for("reload_refused", by="SIGHUP")
-        assert refused["level"] == "error"
-        assert any(WRONG[spoil] in sentence for sentence in refused["mistakes"]), refused["mistakes"]
-        ready = manager.wait_for("READY", after=begin)
-        former = "The former configuration is used, because the last reload was refused: "
-        assert ready["STATUS"].startswith(former)
-        manager.wait_for("STATUS", f"1 pipeline, 0 pending, 0 rejected. {former}", after=begin)
-        config.write_text(good)
-        manager.drain()
-        begin = len(manager.messages)
-        run = ingestd(tmp_path, "reload", "-c", str(config))
-        assert (run.returncode, run.stdout.splitlines()[0]) == (0, "Unchanged: 1 pipeline")
-        assert manager.wait_for("STATUS", "1 pipeline, ", after=begin)["STATUS"] == "1 pipeline, 0 pending, 0 rejected."
-        assert daemon.stop() == 0
-        assert readings(daemon, "p0") == 1
-    assert len(server.values("Sink 0")) == 3
-
-
-@pytest.mark.parametrize("spoil", [missing_secret, failing_connector], ids=["missing_secret", "failing_connector"])
-def test_the_command_prints_every_mistake_and_fails(
-    tmp_path: Path, server: DocumentServer, spoil: Callable[[Path], None]
-) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
-    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        manager.wait_for("READY")
-        spoil(config)
-        run = ingestd(tmp_path, "reload", "-c", str(config))
-        assert run.returncode == 78
-        assert WRONG[spoil] in run.stderr
-        assert "Nothing was changed" in run.stderr
-        assert daemon.stop() == 0
-
-
-def test_another_state_file_needs_a_restart_and_the_command_names_the_setting(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
+    former = "The former configuration is used, because the last reload was refused: "
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        manager.wait_for("READY")
-        another_state_file(config)
-        run = ingestd(tmp_path, "reload", "-c", str(config))
-        assert run.returncode == 75
-        assert "the setting 'state' was changed, and only a restart" in run.stderr
+        daemon.wait_for("partition_settled")
+        good = config.read_text()
+        for number, (spoil, (sentence, code)) in enumerate(WRONG.items(), start=1):
+            # A correct change beside the wrong one must not take effect either.
+            change(config, lambda settings: settings["pipelines"][0]["source"].update(upto=5))
+            spoil(config)
+            manager.drain()
+            begin = len(manager.messages)
+            daemon.process.send_signal(signal.SIGHUP)
+            refused = daemon.wait_for("reload_refused", by="SIGHUP", nth=number)
+            assert refused["level"] == "error"
+            assert any(sentence in mistake for mistake in refused["mistakes"]), refused["mistakes"]
+            assert manager.wait_for("READY", after=begin)["STATUS"].startswith(former)
+            manager.wait_for("STATUS", f"1 pipeline, 0 pending, 0 rejected. {former}", after=begin)
+            command = here(tmp_path, "reload")
+            assert command.returncode == code, command.stderr
+            if spoil is another_state_file:
+                assert "the setting 'state' was changed, and only a restart" in command.stderr
+            elif spoil is not wrong_yaml:
+                assert sentence in command.stderr
+                assert "Nothing was changed" in command.stderr
+            config.write_text(good)
+            manager.drain()
+            begin = len(manager.messages)
+            done = here(tmp_path, "reload")
+            assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Unchanged: 1 pipeline")
+            status = manager.wait_for("STATUS", "1 pipeline, ", after=begin)["STATUS"]
+            assert status == "1 pipeline, 0 pending, 0 rejected."
         assert daemon.stop() == 0
+        assert readings(daemon, "p0") == 1
+    assert len(server.values("Sink 0")) == 3
 
 
 def test_systemd_is_notified_of_the_begin_and_the_end_of_a_reload(tmp_path: Path, server: DocumentServer) -> None:
@@ -382,7 +355,7 @@ def test_the_wait_for_a_daemon_that_does_not_respond_is_explained(tmp_path: Path
 
 
 def test_reload_without_a_daemon_is_an_error(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
-    run = ingestd(tmp_path, "reload", "-c", str(config))
+    write_configuration(tmp_path, server.url, {"upto": 3})
+    run = here(tmp_path, "reload")
     assert run.returncode == 75
     assert "No daemon runs" in run.stderr

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.process.test_cli_json import WORDS
-from tests.support.daemon_process import environment
+from tests.support.daemon_process import environment, here
 from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
 
@@ -55,7 +53,7 @@ LOG = [
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     """A synced pipeline of a plug-in, with a secret in every place and values in sink, rejections and log."""
-    env = environment(tmp_path)
+    environment(tmp_path)  # creates the folder of plug-ins
     info = tmp_path / "plug-ins" / "web_source-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: web-source\nVersion: 1.0\n")
@@ -90,17 +88,14 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         service = {"url": server.url, "api_key": "${env:PLANTED}"}
         text = {"service": service, "state": "var/ingestd.db", "log": {"file": "daemon.log"}, "pipelines": pipelines}
         folder.config.write_text(json.dumps(text))
-        synced = run(folder, env, "sync", "web")
+        synced = run(folder, "sync", "web")
         assert synced.returncode == 3, synced.stderr
         yield folder
 
 
-def run(folder: Folder, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    variables = {"PLANTED": SECRETS["environment"], "CREDENTIALS_DIRECTORY": str(folder.path / "credentials")}
-    return subprocess.run(
-        [sys.executable, "-m", "ingestd", *words, "-c", str(folder.config)],
-        cwd=folder.path, env={**env, **variables}, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+def run(folder: Folder, *words: str) -> subprocess.CompletedProcess[str]:
+    credentials = str(folder.path / "credentials")
+    return here(folder.path, *words, PLANTED=SECRETS["environment"], CREDENTIALS_DIRECTORY=credentials)
 
 
 def unpacked(path: Path) -> dict[str, Any]:
@@ -110,8 +105,7 @@ def unpacked(path: Path) -> dict[str, Any]:
 
 
 def test_no_planted_secret_and_no_value_is_in_the_bundle(folder: Folder) -> None:
-    env = environment(folder.path)
-    done = run(folder, env, "support-bundle", "bundle.tar.gz")
+    done = run(folder, "support-bundle", "bundle.tar.gz")
     assert (done.returncode, done.stderr) == (0, "")
     bundle = folder.path / "bundle.tar.gz"
     assert stat.S_IMODE(bundle.stat().st_mode) == 0o600
@@ -123,8 +117,7 @@ def test_no_planted_secret_and_no_value_is_in_the_bundle(folder: Folder) -> None
 
 
 def test_the_bundle_has_what_a_report_needs(folder: Folder) -> None:
-    env = environment(folder.path)
-    assert run(folder, env, "support-bundle", "bundle.tar.gz").returncode == 0
+    assert run(folder, "support-bundle", "bundle.tar.gz").returncode == 0
     found = {
         name: json.loads(text) for name, text in unpacked(folder.path / "bundle.tar.gz").items() if name[-1] == "n"
     }
@@ -154,11 +147,10 @@ def test_the_bundle_has_what_a_report_needs(folder: Folder) -> None:
 
 
 def test_no_command_prints_a_secret_and_the_state_file_has_none(folder: Folder) -> None:
-    env = environment(folder.path)
     outputs = []
     for name, words in WORDS.items():
         if name != "test":  # it needs a case file
-            done = run(folder, env, *name.split(), *(word.replace("budget", "web") for word in words))
+            done = run(folder, *name.split(), *(word.replace("budget", "web") for word in words))
             outputs.append(done.stdout + done.stderr)
     text = "".join(outputs)
     assert "web" in text
@@ -172,29 +164,20 @@ def test_no_command_prints_a_secret_and_the_state_file_has_none(folder: Folder) 
 def test_a_configuration_with_mistakes_gives_their_places_and_no_text(tmp_path: Path) -> None:
     config = tmp_path / "ingestd.yaml"
     config.write_text(f"service: {{url: http://127.0.0.1:9, apikey: {SECRETS['file']}}}\nstate: s.db\n")
-    run_in = [sys.executable, "-m", "ingestd", "support-bundle", "b.tar.gz"]
-    done = subprocess.run(run_in, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False)
+    done = here(tmp_path, "support-bundle", "b.tar.gz")
     assert (done.returncode, done.stderr) == (0, "")
     files = unpacked(tmp_path / "b.tar.gz")
     assert {one["line"] for one in json.loads(files["configuration.json"])["mistakes"]} >= {1}
     assert SECRETS["file"] not in "".join(files.values())
-    refused = subprocess.run(
-        [*run_in[:-1], "missing/b.tar.gz"],
-        cwd=tmp_path,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    refused = here(tmp_path, "support-bundle", "missing/b.tar.gz")
     assert (refused.returncode, refused.stdout) == (73, "")
 
 
 def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     config = tmp_path / "ingestd.yaml"
     config.write_text("service: {url: http://127.0.0.1:9}\n", encoding="utf-8")
-    run_in = [sys.executable, "-m", "ingestd", "support-bundle", "ingestd.yaml"]
-    done = subprocess.run(run_in, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False)
+    done = here(tmp_path, "support-bundle", "ingestd.yaml")
     assert (done.returncode, done.stdout) == (73, "")
     assert done.stderr == "ingestd.yaml exists, and is not overwritten. Name another file.\n"
     assert config.read_text(encoding="utf-8") == "service: {url: http://127.0.0.1:9}\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["ingestd.yaml"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["ingestd.yaml"]

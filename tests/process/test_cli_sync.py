@@ -6,20 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import here, ingestd, running_daemon, write_configuration
 from tests.support.document_server import Delay, DocumentServer, Refuse
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def last_line(text: str) -> str:
@@ -27,13 +19,13 @@ def last_line(text: str) -> str:
 
 
 def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
-    first = ingestd(tmp_path, "sync", "-c", str(config))
+    write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
+    first = here(tmp_path, "sync")
     assert (first.returncode, last_line(first.stdout)) == (0, "7 entries delivered, 0 pending, 0 rejected.")
     assert "p0: numbers: 3 records read: 3 created" in first.stdout
     assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
     server.forget_requests()
-    second = ingestd(tmp_path, "sync", "-c", str(config))
+    second = here(tmp_path, "sync")
     assert (second.returncode, last_line(second.stdout)) == (0, "0 entries delivered, 0 pending, 0 rejected.")
     assert server.writes() == []
 
@@ -41,7 +33,7 @@ def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Pa
 # Packages of modules that are executed only if something has changed. A package with a deferred import has no submodules.
 ONLY_FOR_CHANGES = (
     "polars.", "structlog.", "sqlglot.", "pint.", "apscheduler", "openpyxl", "python_calamine",
-    "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.commands.sync_plan", "ingestd.cli.live_display",
+    "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.commands.sync_plan",
     "connectors.formats.csv.reader", "connectors.formats.ndjson.reader",
     "connectors.formats.json.reader", "connectors.formats.columnar", "connectors.formats.excel", "connectors.formats.xml",
     "connectors.formats.fixed_width", "connectors.formats.junit", "numpy", "h5py", "nptdms", "asammdf", "scipy",
@@ -95,33 +87,33 @@ def with_prefix(modules: list[str], prefix: str) -> list[str]:
 
 
 def test_only_named_pipelines_are_read(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4}, {"away": True})
-    run = ingestd(tmp_path, "-c", str(config), "sync", "p1")
+    write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4}, {"away": True})
+    run = here(tmp_path, "sync", "p1")
     assert (run.returncode, last_line(run.stdout)) == (0, "4 entries delivered, 0 pending, 0 rejected.")
 
 
 def test_an_unknown_pipeline_is_reported_with_the_nearest_name(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
-    run = ingestd(tmp_path, "sync", "p00", "-c", str(config))
+    write_configuration(tmp_path, server.url, {"upto": 3})
+    run = here(tmp_path, "sync", "p00")
     assert run.returncode == 2
     assert "There is no pipeline 'p00'" in run.stderr
     assert "'p0'?" in run.stderr
 
 
 def test_a_rejected_record_is_3_as_long_as_it_is_open(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2}, {"upto": 1})
-    first = ingestd(tmp_path, "sync", "-c", str(config))
+    write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2}, {"upto": 1})
+    first = here(tmp_path, "sync")
     assert (first.returncode, last_line(first.stdout)) == (3, "4 entries delivered, 0 pending, 2 rejected.")
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 3
-    assert ingestd(tmp_path, "sync", "p1", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync").returncode == 3
+    assert here(tmp_path, "sync", "p1").returncode == 0
 
 
 def test_a_rejected_entry_is_3(tmp_path: Path, server: DocumentServer) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 1})
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
+    write_configuration(tmp_path, server.url, {"upto": 1})
+    assert here(tmp_path, "sync").returncode == 0
+    write_configuration(tmp_path, server.url, {"upto": 3})
     server.fail(Refuse(status=400), when=lambda request: request.writes)
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    run = here(tmp_path, "sync")
     assert (run.returncode, last_line(run.stdout)) == (3, "1 entry delivered, 0 pending, 1 rejected.")
 
 
@@ -129,22 +121,22 @@ def test_pending_entries_at_the_timeout_are_4_and_are_delivered_by_the_next_sync
     with DocumentServer() as server:
         server.workspace("Bench")
         url = server.url
-    config = write_configuration(tmp_path, url, {"upto": 3})
-    run = ingestd(tmp_path, "sync", "--timeout", "1.5", "-c", str(config))
+    write_configuration(tmp_path, url, {"upto": 3})
+    run = here(tmp_path, "sync", "--timeout", "1.5")
     assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 3 pending, 0 rejected.")
     assert "The timeout has expired" in run.stderr
     with DocumentServer() as server:
         server.workspace("Bench")
-        config = write_configuration(tmp_path, server.url, {"upto": 3})
-        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+        write_configuration(tmp_path, server.url, {"upto": 3})
+        assert here(tmp_path, "sync").returncode == 0
         assert len(server.values("Sink 0")) == 3
 
 
 def test_an_invalid_key_is_4_without_waiting(tmp_path: Path) -> None:
     with DocumentServer(api_key="another") as server:
         server.workspace("Bench")
-        config = write_configuration(tmp_path, server.url, {"upto": 3})
-        run = ingestd(tmp_path, "sync", "-c", str(config), timeout=20)
+        write_configuration(tmp_path, server.url, {"upto": 3})
+        run = here(tmp_path, "sync")
     assert run.returncode == 4
     assert last_line(run.stdout) == "0 entries delivered, 3 pending, 0 rejected."
     assert "paused" in run.stderr
@@ -155,15 +147,15 @@ def test_an_invalid_key_is_4_without_waiting(tmp_path: Path) -> None:
 def test_an_unreadable_source_is_5_and_the_others_are_delivered(
     tmp_path: Path, server: DocumentServer, source: dict[str, bool]
 ) -> None:
-    config = write_configuration(tmp_path, server.url, source, {"upto": 4})
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    write_configuration(tmp_path, server.url, source, {"upto": 4})
+    run = here(tmp_path, "sync")
     assert (run.returncode, last_line(run.stdout)) == (5, "4 entries delivered, 0 pending, 0 rejected.")
     assert "p0: The numbers are" in run.stderr
 
 
 def test_a_signal_ends_a_sync_cleanly_with_4(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     config = write_configuration(tmp_path, server.url, {"upto": 2000})
     server.forget_requests()
     server.fault_of = lambda request: Delay(seconds=0.05) if request.writes else None
@@ -176,14 +168,14 @@ def test_a_signal_ends_a_sync_cleanly_with_4(tmp_path: Path, server: DocumentSer
         assert delivered + waiting == 1999
         assert delivered == len(server.values("Sink 0")) - 1
     server.fault_of = None
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     assert len(server.values("Sink 0")) == 2000
 
 
 @pytest.mark.slow
 def test_a_hanging_source_does_not_extend_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"hang": str(tmp_path / "mark")})
-    run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
+    run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config))
     assert run.returncode == 4
     assert "drain_overran" in run.stderr
     assert (tmp_path / "mark").exists()
@@ -207,8 +199,8 @@ pipelines:
 
 
 def test_a_recently_written_file_is_waited_for_and_archived(tmp_path: Path, server: DocumentServer) -> None:
-    config = drop_folder(tmp_path, server.url, settle_seconds=1.5)
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    drop_folder(tmp_path, server.url, settle_seconds=1.5)
+    run = here(tmp_path, "sync")
     assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A-1": "0.10", "A-2": "12"}
     assert list((tmp_path / "drop").iterdir()) == []
@@ -216,7 +208,7 @@ def test_a_recently_written_file_is_waited_for_and_archived(tmp_path: Path, serv
 
 
 def test_waiting_for_a_file_is_limited_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
-    config = drop_folder(tmp_path, server.url, settle_seconds=600)
-    run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
+    drop_folder(tmp_path, server.url, settle_seconds=600)
+    run = here(tmp_path, "sync", "--timeout", "1")
     assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 pending, 0 rejected.")
     assert (tmp_path / "drop" / "mass.csv").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.daemon_process import ingestd
+from tests.support.daemon_process import here
 from tests.support.golden_texts import check_command_output
 
 CONFIGURATION = """
@@ -80,28 +80,28 @@ def prepared(folder: Path, cases: str) -> Path:
 
 
 def test_cases_pass_without_secrets_and_untested_columns_are_listed(tmp_path: Path) -> None:
-    config = prepared(tmp_path, PASSING)
-    run = ingestd(tmp_path, "test", "-c", str(config))
+    prepared(tmp_path, PASSING)
+    run = here(tmp_path, "test")
     assert (run.returncode, run.stderr) == (0, "")
     check_command_output("test-passed", run.stdout)
     assert not (tmp_path / "var").exists()
 
 
 def test_a_difference_is_1_with_file_and_line(tmp_path: Path) -> None:
-    config = prepared(tmp_path, FAILING)
-    run = ingestd(tmp_path, "test", "-c", str(config))
+    prepared(tmp_path, FAILING)
+    run = here(tmp_path, "test")
     assert (run.returncode, run.stderr) == (1, "")
     check_command_output("test-failed", run.stdout.replace(str(tmp_path), "FOLDER"))
-    only = ingestd(tmp_path, "test", "-c", str(config), "--pipeline", "pdm", str(tmp_path / "tests.yaml"))
+    only = here(tmp_path, "test", "--pipeline", "pdm", str(tmp_path / "tests.yaml"))
     assert only.returncode == 1
     assert "mass-budget" not in only.stdout
 
 
 def test_a_mistake_in_the_file_is_78_with_its_location(tmp_path: Path) -> None:
-    config = prepared(tmp_path, "cases:\n  - pipelin: pdm\n    rows: []\n")
-    run = ingestd(tmp_path, "test", "-c", str(config))
+    prepared(tmp_path, "cases:\n  - pipelin: pdm\n    rows: []\n")
+    run = here(tmp_path, "test")
     assert run.returncode == 78
     assert run.stderr.startswith(f"{tmp_path}/tests.yaml:2:5")
     assert "Did you mean 'pipeline'?" in run.stderr
     (tmp_path / "tests.yaml").unlink()
-    assert ingestd(tmp_path, "test", "-c", str(config)).returncode == 78
+    assert here(tmp_path, "test").returncode == 78

@@ -5,26 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from openpyxl import Workbook
 
-from tests.support.engineering_folder import Folder, OtherProgram, program_beside_document_server
+from tests.support.engineering_folder import Folder, OtherProgram
 from tests.support.postgres_server import postgresql_server
 
 TABLE = {
     "source": "{connector: database, url: 'sqlite:///pdm.db', table: part, mode: snapshot, key: number, deletes: remove}"
 }
 ENTRIES = "{key: '{number}.mass', value: '{mass}'}"
-
-
-@pytest.fixture
-def service() -> Iterator[OtherProgram]:
-    with program_beside_document_server() as program:
-        yield program
 
 
 class TracedFolder(Folder):
@@ -94,7 +86,11 @@ def test_each_step_from_a_row_of_a_file_to_its_value_is_shown(tmp_path: Path, se
         "key       {file.part.run}.{part}.{kind} → 07.A-1.bolt",
     ]
     assert not notes_in(lines)
+    assert {"  source    RUN07.csv, row 3", "  sink      Budget in Bench, delivered"} <= set(lines)
+    unknown = folder.here("trace", "07.A-1.BOLT")
+    assert (unknown.returncode, "No sink should contain '07.A-1.BOLT'" in unknown.stderr) == (1, True)
     (found,) = json.loads(folder.here("trace", "07.A-1.bolt", "--steps", "--json").stdout)
+    assert (found["position"], len(found["facts"]["file.sha256"])) == (3, 64)
     assert found["steps"]["state"] == "same"
     assert found["steps"]["record"] == {"part": "A-1", "mass": "1,25", "code": "m8", "status": "released"}
     assert found["steps"]["steps"][0] == {

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from ingestd.core.errors import MirrorError
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named
 from tests.contract.mirror_deliverable import SINK
-from tests.support.daemon_process import environment, ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import environment, here, running_daemon, write_configuration
 from tests.support.desired_entries import desire_all
 from tests.support.document_server import DocumentServer
 
@@ -26,16 +25,9 @@ LOOKING = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
-
-
 def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync").returncode == 0
     settings = json.loads(config.read_text())
     settings["service"]["api_key"] = "${credential:api_key}"
     settings["pipelines"].append({
@@ -45,11 +37,11 @@ def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: Doc
     })  # fmt: skip
     config.write_text(json.dumps(settings))
     for verb, code in ((["status"], 0), (["trace", "0.1"], 0), (["why", "numbers"], 0), (["rejected", "list"], 0)):
-        run = ingestd(tmp_path, *verb, "-c", str(config))
+        run = here(tmp_path, *verb)
         assert (run.returncode, run.stderr) == (code, ""), verb
     # A command that needs secrets names each unresolved placeholder and its complete setting.
     for verb in (["sync"], ["drift"], ["check"]):
-        run = ingestd(tmp_path, *verb, "-c", str(config))
+        run = here(tmp_path, *verb)
         assert run.returncode == 78
         assert "service.api_key: The credential 'api_key' can't be read" in run.stderr
         assert "pipelines[1].source.url: The credential 'pdm' can't be read" in run.stderr
@@ -57,7 +49,7 @@ def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: Doc
 
 @pytest.mark.parametrize("kind", ["damaged", "folder", "not a folder", "unwritable"])
 def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, server: DocumentServer, kind: str) -> None:
-    config = write_configuration(tmp_path, server.url, {"upto": 3})
+    write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var" / "ingestd.db"
     prefix: list[str] = []
     if kind == "not a folder":
@@ -65,7 +57,7 @@ def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, ser
     elif kind == "folder":
         state.mkdir(parents=True)
     else:
-        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+        assert here(tmp_path, "sync").returncode == 0
     if kind == "damaged":
         content = bytearray(state.read_bytes())
         content[:4096] = bytes(reversed(content[:4096]))
@@ -79,10 +71,13 @@ def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, ser
             prefix = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
     failed = 0
     for verb in (*LOOKING, ["run"], ["sync"]):
-        run = subprocess.run(
-            [*prefix, sys.executable, "-m", "ingestd", *verb, "-c", str(config)],
-            cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        if prefix or verb == ["run"]:
+            run = subprocess.run(
+                [*prefix, sys.executable, "-m", "ingestd", *verb],
+                cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60,
+            )  # fmt: skip
+        else:
+            run = here(tmp_path, *verb)
         said = run.stdout + run.stderr
         assert "Traceback" not in said, (verb, said)
         assert "unexpected error" not in said, (verb, said)

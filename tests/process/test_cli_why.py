@@ -6,23 +6,13 @@ import getpass
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
 from tests.support.golden_texts import check_command_output
 
 GOOD = "part,mass\nA,0.10\nB,2\n"
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def ownerless(text: str, folder: Folder) -> str:
@@ -109,11 +99,11 @@ def test_an_undecodable_name_is_reported_with_and_without_a_daemon(tmp_path: Pat
     name = os.fsdecode(b"m\xfcller.csv")
     folder.write(GOOD, name)
     said = "m\\xfcller.csv is skipped: its name is not UTF-8; rename it."
-    assert folder.run("why", str(folder.drop / name)).stdout == f"{said} No daemon runs, so nothing is read.\n"
-    gone = folder.run("why", os.fsdecode(b"\xff.csv"))
+    assert folder.here("why", str(folder.drop / name)).stdout == f"{said} No daemon runs, so nothing is read.\n"
+    gone = folder.here("why", os.fsdecode(b"\xff.csv"))
     assert (gone.returncode, gone.stderr.count("Traceback")) == (1, 0)
     with folder.daemon() as daemon:
-        assert folder.run("why", str(folder.drop / name)).stdout == f"{said}\n"
+        assert folder.here("why", str(folder.drop / name)).stdout == f"{said}\n"
         assert daemon.stop() == 0
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingestd.daemon.web.export_streams import MAX_EXPORTS
-from ingestd.daemon.web.live import MAX_CLIENTS
+from ingestd.web.export_streams import MAX_EXPORTS
+from ingestd.web.live import MAX_CLIENTS
 from tests.support.daemon_process import Daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration
@@ -208,46 +208,44 @@ def test_a_client_that_resets_its_connection_causes_no_error(acting: tuple[Daemo
     assert not [event for event in daemon.events if event.get("level") == "error"]
 
 
-def test_the_configuration_page_has_the_place_of_each_mistake_and_reloads(tmp_path: Path) -> None:
+def test_the_configuration_page_has_the_place_of_each_mistake_and_reloads(
+    tmp_path: Path, server: DocumentServer
+) -> None:
     (tmp_path / "drop").mkdir()
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        listen = {"address": "127.0.0.1:0", "token": TOKEN}
-        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})], listen)
-        with listening_daemon(tmp_path, config) as (daemon, client):
-            client.auth = ("anna", TOKEN)
-            shown = client.get("/configuration").text
-            assert "It is the configuration that runs." in shown
-            assert "has no mistake: 1 pipeline." in shown
-            assert "masses.{part}" in shown
-            assert TOKEN not in shown
-            assert "test-key" not in shown
+    listen = {"address": "127.0.0.1:0", "token": TOKEN}
+    config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})], listen)
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        client.auth = ("anna", TOKEN)
+        shown = client.get("/configuration").text
+        assert "It is the configuration that runs." in shown
+        assert "has no mistake: 1 pipeline." in shown
+        assert "masses.{part}" in shown
+        assert TOKEN not in shown
+        assert "test-key" not in shown
 
-            def reload() -> str:
-                sent = {"form_token": form_token(client, "/configuration")}
-                headers = {"Origin": origin(client)}
-                return client.post("/configuration/reload", data=sent, headers=headers, follow_redirects=True).text
+        def reload() -> str:
+            sent = {"form_token": form_token(client, "/configuration")}
+            headers = {"Origin": origin(client)}
+            return client.post("/configuration/reload", data=sent, headers=headers, follow_redirects=True).text
 
-            good = config.read_text()
-            config.write_text(good.replace('"pattern"', '\n"patern"'))
-            shown = client.get("/configuration").text
-            assert "1 mistake. A reload would change nothing." in shown
-            place = re.search(r"line (\d+), column (\d+)", shown)
-            assert place is not None
-            assert place[1] == "2"
-            assert "pipelines[0].source.patern" in shown or "pipelines.0.source.patern" in shown
-            assert "Nothing was changed, because the file has mistakes." in reload()
-            config.write_text(
-                good.replace(
-                    '"pipelines": [', '"pipelines": [' + json.dumps(pipeline("second", {"path": "drop"})) + ", "
-                )
-            )
-            assert "<dt>Add</dt><dd>second</dd>" in client.get("/configuration").text
-            assert "Reloaded. Pipelines: 1 added, 1 unchanged." in reload()
-            assert daemon.wait_for("configuration_reloaded")["by"] == "web page"
-            assert "It is the configuration that runs." in client.get("/configuration").text
-            config.unlink()
-            assert "the whole file" in client.get("/configuration").text
+        good = config.read_text()
+        config.write_text(good.replace('"pattern"', '\n"patern"'))
+        shown = client.get("/configuration").text
+        assert "1 mistake. A reload would change nothing." in shown
+        place = re.search(r"line (\d+), column (\d+)", shown)
+        assert place is not None
+        assert place[1] == "2"
+        assert "pipelines[0].source.patern" in shown or "pipelines.0.source.patern" in shown
+        assert "Nothing was changed, because the file has mistakes." in reload()
+        config.write_text(
+            good.replace('"pipelines": [', '"pipelines": [' + json.dumps(pipeline("second", {"path": "drop"})) + ", ")
+        )
+        assert "<dt>Add</dt><dd>second</dd>" in client.get("/configuration").text
+        assert "Reloaded. Pipelines: 1 added, 1 unchanged." in reload()
+        assert daemon.wait_for("configuration_reloaded")["by"] == "web page"
+        assert "It is the configuration that runs." in client.get("/configuration").text
+        config.unlink()
+        assert "the whole file" in client.get("/configuration").text
 
 
 def test_a_change_by_others_is_shown_as_drift_and_repaired(tmp_path: Path) -> None:
@@ -282,16 +280,14 @@ def test_a_change_by_others_is_shown_as_drift_and_repaired(tmp_path: Path) -> No
             assert client.get("/drift?after=x").status_code == 400
 
 
-def test_the_notices_of_several_files_are_on_the_page_of_their_pipeline(tmp_path: Path) -> None:
+def test_the_notices_of_several_files_are_on_the_page_of_their_pipeline(tmp_path: Path, server: DocumentServer) -> None:
     (tmp_path / "drop").mkdir()
     for name in ("a", "b"):
         (tmp_path / "drop" / f"{name}.csv").write_text(f"part,mass\n{name},1\n{name},2\n")
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
-        with listening_daemon(tmp_path, config) as (daemon, client):
-            for name in ("a", "b"):
-                read = daemon.wait_for("partition_read", partition=f"{name}.csv")
-                assert "has different values" in read["notice"]
-            assert '<a href="/pipelines/masses">1 more</a>' in client.get("/").text
-            assert client.get("/pipelines/masses").text.count(" has different values: ") == 2
+    config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        for name in ("a", "b"):
+            read = daemon.wait_for("partition_read", partition=f"{name}.csv")
+            assert "has different values" in read["notice"]
+        assert '<a href="/pipelines/masses">1 more</a>' in client.get("/").text
+        assert client.get("/pipelines/masses").text.count(" has different values: ") == 2

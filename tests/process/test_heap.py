@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, sys, threading
-from ingestd.process.heap import share_heap
+from ingestd.commands.loop import share_heap
 
 if "share" in sys.argv:
     assert share_heap()

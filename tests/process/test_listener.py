@@ -16,8 +16,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from ingestd.daemon.web.metrics import METRICS
-from ingestd.daemon.web.server import MAX_CONNECTIONS
+from ingestd.web.metrics import METRICS
+from ingestd.web.server import MAX_CONNECTIONS
 from tests.support.daemon_process import Daemon, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon, ingestd
+from tests.support.daemon_process import Daemon, here
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, listening_daemon, pipeline, write_listening_configuration
 
@@ -112,7 +112,7 @@ def test_no_command_prints_a_secret_while_the_daemon_runs(
     words: tuple[str, ...], scene: tuple[Path, Daemon, httpx.Client]
 ) -> None:
     folder, _, _ = scene
-    run = ingestd(folder, *words, timeout=60)
+    run = here(folder, *words)
     check(run.stdout + run.stderr, shows=words[0] in {"status", "why"})
 
 

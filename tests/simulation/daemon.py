@@ -61,7 +61,7 @@ class _Shared(httpx.AsyncBaseTransport):
 
 
 class _Reconfigurable:
-    """Implements `ingestd.daemon.reload.Reconfigurable` for another API key, which the lanes and the checks then use."""
+    """Replaces `ingestd.daemon.reconfigurer.Reconfigurer`: lanes and checks then use another API key."""
 
     def __init__(
         self,

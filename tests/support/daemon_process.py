@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import signal
@@ -17,8 +18,16 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
+import pytest
+import structlog
+from click.testing import CliRunner
+
+from ingestd.cli import main
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
+OURS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "COVERAGE_PROCESS_START")
+"""Variables that no command of a test gets from outside."""
 
 # For Python this is an installed distribution: a folder on the path with a module and its entry points.
 _PLUG_IN = '''
@@ -92,8 +101,7 @@ def environment(folder: Path, **extra: str) -> dict[str, str]:
         (plug_ins / "numbers_source.py").write_text(_PLUG_IN)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers-source\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[ingestd.connectors]\nnumbers = numbers_source:NumbersConnector\n")
-    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "COVERAGE_PROCESS_START")
-    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    kept = {name: value for name, value in os.environ.items() if name not in OURS}
     return {**kept, "PYTHONPATH": f"{plug_ins}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "default", **extra}
 
 
@@ -126,7 +134,7 @@ def write_configuration(
 
 
 def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-    """Run a command of the daemon to its end."""
+    """Run a command of the daemon to its end, as a process; see `here`."""
     return subprocess.run(
         [sys.executable, "-m", "ingestd", *arguments],
         cwd=folder,
@@ -136,6 +144,27 @@ def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.
         timeout=timeout,
         check=False,
     )
+
+
+def here(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which avoids the second that Python and polars need to start."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    plug_ins = environment(folder)["PYTHONPATH"].partition(os.pathsep)[0]
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
+        patch.syspath_prepend(plug_ins)
+        for name in OURS:
+            patch.delenv(name, raising=False)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        try:
+            result = CliRunner().invoke(main, arguments, prog_name="ingestd", terminal_width=100)
+        finally:
+            # The command's log goes to the standard error that was open at import.
+            structlog.reset_defaults()
+            root.handlers[:] = handlers
+            root.setLevel(level)
+    return subprocess.CompletedProcess(arguments, result.exit_code, stdout=result.stdout, stderr=result.stderr)
 
 
 class Manager:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import subprocess
 import sys
@@ -13,11 +12,8 @@ from typing import Protocol
 from urllib.parse import quote
 
 import httpx
-import structlog
-from click.testing import CliRunner
 
-from ingestd.cli import main
-from tests.support.daemon_process import Daemon, environment, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, environment, here, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -121,8 +117,8 @@ class Folder:
         )  # fmt: skip
 
     def here(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """See `command_here`."""
-        return command_here(self.config, *words)
+        """Run a command in this process."""
+        return here(self.path, *words, "-c", str(self.config))
 
     @contextmanager
     def daemon(self, *words: str) -> Iterator[Daemon]:

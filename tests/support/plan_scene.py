@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,10 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import structlog
-from click.testing import CliRunner
-
-from ingestd.cli import main
+from tests.support.daemon_process import here
 from tests.support.document_server import DocumentServer
 
 Values: TypeAlias = dict[str, dict[str, tuple[str | None, str]]]
@@ -73,15 +69,7 @@ class PlanScene:
 
     def here(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in this process."""
-        root = logging.getLogger()
-        handlers, level = list(root.handlers), root.level
-        try:
-            result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
-        finally:
-            structlog.reset_defaults()
-            root.handlers[:] = handlers
-            root.setLevel(level)
-        return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+        return here(self.path, *words, "-c", str(self.config))
 
     def plan(self, *words: str) -> dict[str, Any]:
         """Return the plan with all changes."""

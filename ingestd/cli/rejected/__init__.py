@@ -1,14 +1,11 @@
-"""`ingestd rejected`: show, export, retry and drop rejections; one module for each verb."""
+"""`ingestd rejected`: show, export, retry and drop rejections."""
 
 from __future__ import annotations
 
 import click
 
-from ingestd.cli.rejected.drop import drop
-from ingestd.cli.rejected.export import export
-from ingestd.cli.rejected.list_verb import list_
-from ingestd.cli.rejected.retry import retry
-from ingestd.cli.rejected.show import show
+from ingestd.cli.rejected.decisions import drop, retry
+from ingestd.cli.rejected.views import export, list_, show
 
 __all__ = ["rejected"]
 

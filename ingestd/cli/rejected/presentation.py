@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ingestd.core.clock import moment
-from ingestd.daemon.location import format_location, format_rejection
+from ingestd.daemon.reporting import format_location, format_rejection
 from ingestd.mirror.rejections import Refusal, Rejection
 from ingestd.process.terminal_text import terminal_line
 

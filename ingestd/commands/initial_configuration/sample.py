@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import SourceBroken
-from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.parts import open_connector
 from ingestd.intake.run import checked_batches
 
 

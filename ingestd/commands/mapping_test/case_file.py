@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from ingestd.core.normal_form import nfc
 from ingestd.core.phrases import nearest
 from ingestd.settings.configuration_file import load_document, mistake_at
 from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described
+
+T = TypeVar("T")
 
 _CASE = ("name", "pipeline", "rows", "columns", "sample", "facts", "entries", "rejected", "broken", "partial")
 
@@ -74,7 +77,7 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
         top = self._keys(root, ("pipeline", "cases"), "the file")
         if "cases" not in top:
             raise self._mistake(root, "cases", "The file has no 'cases'. Add a list of cases.")
-        default = self._text(top["pipeline"], "pipeline") if "pipeline" in top else ""
+        default = self._given(top, "pipeline", "")
         found = tuple(self._case(node, default) for node in self._items(top["cases"], "cases"))
         if not found:
             raise self._mistake(top["cases"], "cases", "Expected at least one case, found an empty list.")
@@ -82,7 +85,8 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
 
     def _case(self, node: Node, default: str) -> MappingCase:
         at = self._keys(node, _CASE, "a case")
-        name = self._text(at["name"], "name") if "name" in at else f"line {node.location.line}"
+        name = self._given(at, "name", f"line {node.location.line}")
+        sample = self._given(at, "sample", None)
         if ("rows" in at) == ("sample" in at):
             raise self._mistake(node, "rows", f"The case '{name}' needs either 'rows' or 'sample', and not both.")
         if not at.keys() & {"entries", "rejected", "broken"}:
@@ -96,22 +100,18 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
             line=node.location.line,
             name=name,
             pipeline=self._pipeline(node, at, default),
-            rows=tuple(self._row(row) for row in self._items(at["rows"], "rows")) if "rows" in at else None,
-            columns=tuple(self._text(one, "columns") for one in self._items(at["columns"], "columns"))
-            if "columns" in at
-            else None,
-            sample=self.file.absolute().parent / self._text(at["sample"], "sample") if "sample" in at else None,
+            rows=self._each(at, "rows", self._row),
+            columns=self._each(at, "columns", lambda one: self._text(one, "columns")),
+            sample=self.file.absolute().parent / sample if sample is not None else None,
             facts=self._facts(at["facts"]) if "facts" in at else {},
-            entries=tuple(self._entry(one) for one in self._items(at["entries"], "entries")) if "entries" in at else (),
-            rejected=tuple(self._reject(one) for one in self._items(at["rejected"], "rejected"))
-            if "rejected" in at
-            else (),
-            broken=self._text(at["broken"], "broken") if "broken" in at else None,
+            entries=self._each(at, "entries", self._entry) or (),
+            rejected=self._each(at, "rejected", self._reject) or (),
+            broken=self._given(at, "broken", None),
             partial=self._truth(at["partial"], "partial") if "partial" in at else False,
         )
 
     def _pipeline(self, node: Node, at: Mapping[str, Node], default: str) -> str:
-        name = self._text(at["pipeline"], "pipeline") if "pipeline" in at else default
+        name = self._given(at, "pipeline", default)
         if not name and len(self.pipelines) == 1:
             return self.pipelines[0]
         if not name:
@@ -136,8 +136,8 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
         return ExpectedEntry(
             line=node.location.line,
             key=nfc(self._text(at["key"], "key")),
-            value=self._text(at["value"], "value") if "value" in at else None,
-            type=self._text(at["type"], "type") if "type" in at else None,
+            value=self._given(at, "value", None),
+            type=self._given(at, "type", None),
         )
 
     def _reject(self, node: Node) -> ExpectedReject:
@@ -146,9 +146,15 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
             raise self._mistake(node, "rejected", "An expected rejection needs 'row' or 'reason'.")
         return ExpectedReject(
             line=node.location.line,
-            row=self._text(at["row"], "row") if "row" in at else "",
-            reason=self._text(at["reason"], "reason") if "reason" in at else "",
+            row=self._given(at, "row", ""),
+            reason=self._given(at, "reason", ""),
         )
+
+    def _given(self, at: Mapping[str, Node], name: str, default: T) -> str | T:
+        return self._text(at[name], name) if name in at else default
+
+    def _each(self, at: Mapping[str, Node], name: str, read: Callable[[Node], T]) -> tuple[T, ...] | None:
+        return tuple(map(read, self._items(at[name], name))) if name in at else None
 
     def _keys(self, node: Node, known: Sequence[str], what: str) -> dict[str, Node]:
         found = {}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.record import Batch
-from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.parts import open_connector
 from ingestd.sdk import ReadsSamples
 from ingestd.sdk.batches import attach_rejects
 from ingestd.settings.model import PipelineSettings

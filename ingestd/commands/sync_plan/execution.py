@@ -24,7 +24,7 @@ from ingestd.commands.sync_plan.plan_comparison import plan_differences
 from ingestd.commands.sync_plan.planner import Planned, make_plan, to_end
 from ingestd.commands.sync_plan.values import SyncPlan
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.daemon.signals import stop_signals
 from ingestd.intake import PassReport
 from ingestd.mirror.sqlite import StateCopy, StateFile

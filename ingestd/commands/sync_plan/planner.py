@@ -26,9 +26,9 @@ from ingestd.commands.sync_plan.values import (
 )
 from ingestd.core.clock import moment
 from ingestd.core.mapping import Mapping
-from ingestd.daemon.assembly import make_reader, open_or_report
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.source_digest import source_digests
+from ingestd.daemon.configuration_changes import source_digests
+from ingestd.daemon.parts import make_reader, open_or_report
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake
@@ -67,18 +67,7 @@ class _Tally(msgspec.Struct, kw_only=True):
         text = json.dumps(values).encode()
         self.digest = (self.digest + int.from_bytes(hashlib.sha256(text).digest())) % 2**_DIGEST_BITS
         if self.counts[change.kind] <= self.rows:
-            kind, key, old, old_type, new, new_type = values
-            self.first.append(
-                PlannedChange(
-                    kind=kind,
-                    key=key,
-                    old=old,
-                    old_type=old_type,
-                    new=new,
-                    new_type=new_type,
-                    position=change.position,
-                )
-            )
+            self.first.append(msgspec.convert(change, PlannedChange, from_attributes=True))
 
 
 async def make_plan(

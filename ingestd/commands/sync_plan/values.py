@@ -1,11 +1,13 @@
-"""The values of a plan. The names of the members are part of the JSON of `ingestd plan`."""
+"""The values of a plan, and its file. The names of the members are part of the JSON of `ingestd plan`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from ingestd.core.errors import IngestdError
 from ingestd.core.record import Position
 
 VERSION = 1
@@ -117,3 +119,36 @@ class SyncPlan(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionPlan, ...]
     sinks: tuple[SinkPlan, ...]
     pending: str
+
+
+class PlanUnusable(IngestdError):
+    """The file of a plan can't be read; the sentence has the reason."""
+
+
+def encode_plan(plan: SyncPlan) -> bytes:
+    """Return the plan as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"
+
+
+def read_plan(path: Path) -> SyncPlan:
+    """Return the plan in a file of ``ingestd plan --save``.
+
+    Raises:
+        PlanUnusable: it can't be read, is no plan, or is one of another version.
+    """
+    try:
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Versioned).version
+        if version != VERSION:
+            raise PlanUnusable(
+                f"{path} has version {version} of a plan, and this ingestd reads version {VERSION}. Make the plan again."
+            )
+        return msgspec.json.decode(content, type=SyncPlan)
+    except OSError as error:
+        raise PlanUnusable(f"{path} can't be read: {error.strerror or error}.") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise PlanUnusable(f"{path} is no plan of 'ingestd plan --save': {error}.") from error
+
+
+class _Versioned(msgspec.Struct):
+    version: int

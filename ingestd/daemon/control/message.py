@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 VERSION = 1
-"""Version of the protocol. A daemon that was started before an update may use another one."""
+"""Version of the protocol. A daemon that was started before an update may use an earlier version."""
 
 LONGEST_LINE = 16 << 20
 """Bytes. A selection by number may be long."""

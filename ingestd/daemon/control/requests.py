@@ -74,7 +74,7 @@ class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
 
 
 class CursorsMoved(msgspec.Struct, frozen=True, kw_only=True):
-    """The partitions of which the cursor was moved."""
+    """The partitions with a cursor that was moved."""
 
     partitions: tuple[str, ...]
 
@@ -106,25 +106,25 @@ class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of pipelines by what happened to them; ``renamed`` pairs the former and the present name.
-
-    ``unchanged``: the number of the others. ``service``, ``rejected``: whether settings below these keys changed; ``api_key``:
-    whether the API key did. ``retried``: pipelines with a source that could not be read, and is tried again now. ``waiting``:
-    those with a source that asked not to be read before a time, in seconds since the epoch. ``mistakes`` of the configuration
-    file: if there are any, nothing was changed.
-    """
+    """The names of pipelines by what happened to them, and which settings changed."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    """Pairs of the former and the present name."""
     restarted: tuple[str, ...] = ()
     unchanged: int = 0
+    """The number of all other pipelines."""
     service: bool = False
+    """Whether settings below this key changed."""
     api_key: bool = False
     rejected: bool = False
     retried: tuple[str, ...] = ()
+    """Pipelines with a source that could not be read, and is tried again now."""
     waiting: dict[str, float] = msgspec.field(default_factory=dict)
+    """Pipelines with a source that asked not to be read before a time, in seconds since the epoch."""
     mistakes: tuple[str, ...] = ()
+    """The mistakes of the configuration file. If there are any, nothing was changed."""
 
 
 Request: TypeAlias = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-from ingestd.telemetry.event import Event
+from ingestd.telemetry.event import DebugEvent, ErrorEvent, Event, WarningEvent
 
 
 class SinkFound(Event, frozen=True, kw_only=True):
@@ -32,19 +30,15 @@ class SinkAdopted(Event, frozen=True, kw_only=True):
     settled: int
 
 
-class SinkLost(Event, frozen=True, kw_only=True):
+class SinkLost(WarningEvent, frozen=True, kw_only=True):
     """The service no longer has the sink; all its entries are pending again."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     sink_id: str
 
 
-class EntriesDelivered(Event, frozen=True, kw_only=True):
+class EntriesDelivered(DebugEvent, frozen=True, kw_only=True):
     """Entries were written and acknowledged; ``milliseconds``: duration of the last request."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
 
     sink: str
     entries: int
@@ -52,10 +46,8 @@ class EntriesDelivered(Event, frozen=True, kw_only=True):
     milliseconds: float
 
 
-class EntriesParked(Event, frozen=True, kw_only=True):
+class EntriesParked(WarningEvent, frozen=True, kw_only=True):
     """The service rejected entries permanently; ``keys`` and ``reason`` of the first ones."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     entries: int
@@ -70,10 +62,8 @@ class BatchNarrowed(Event, frozen=True, kw_only=True):
     max_bytes: int
 
 
-class DeliveryDelayed(Event, frozen=True, kw_only=True):
+class DeliveryDelayed(WarningEvent, frozen=True, kw_only=True):
     """A lane backs off for ``seconds`` after ``failures`` consecutive failures; nothing is lost."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     sentence: str
@@ -82,10 +72,8 @@ class DeliveryDelayed(Event, frozen=True, kw_only=True):
     since: str
 
 
-class DeliveryPaused(Event, frozen=True, kw_only=True):
+class DeliveryPaused(ErrorEvent, frozen=True, kw_only=True):
     """A lane can't continue until a person acts. It retries in ``seconds``; nothing is lost."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
     sink: str
     sentence: str
@@ -100,10 +88,8 @@ class DeliveryResumed(Event, frozen=True, kw_only=True):
     since: str
 
 
-class ServiceAway(Event, frozen=True, kw_only=True):
+class ServiceAway(WarningEvent, frozen=True, kw_only=True):
     """The service is unavailable: no lane sends for ``seconds``, then one test request. Nothing is lost."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     service: str
     sentence: str

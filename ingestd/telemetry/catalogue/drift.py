@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-from ingestd.telemetry.event import Event
+from ingestd.telemetry.event import Event, WarningEvent
 
 
 class SinkAsDelivered(Event, frozen=True, kw_only=True):
@@ -14,10 +12,8 @@ class SinkAsDelivered(Event, frozen=True, kw_only=True):
     entries: int
 
 
-class DriftFound(Event, frozen=True, kw_only=True):
+class DriftFound(WarningEvent, frozen=True, kw_only=True):
     """Others added, changed or removed keys of a sink; `ingestd drift` lists them. ``mode``: the configured reaction."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     added: int
@@ -33,19 +29,15 @@ class DriftRepaired(Event, frozen=True, kw_only=True):
     entries: int
 
 
-class DriftAdopted(Event, frozen=True, kw_only=True):
+class DriftAdopted(WarningEvent, frozen=True, kw_only=True):
     """The mirror has adopted the service's values of differing keys, until their records are mapped again."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     entries: int
 
 
-class DriftCheckFailed(Event, frozen=True, kw_only=True):
+class DriftCheckFailed(WarningEvent, frozen=True, kw_only=True):
     """A sink could not be read back completely; the findings of the earlier check remain."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     sentence: str
@@ -58,30 +50,24 @@ class EntriesUnexplained(Event, frozen=True, kw_only=True):
     entries: int
 
 
-class UnexplainedRemoved(Event, frozen=True, kw_only=True):
+class UnexplainedRemoved(WarningEvent, frozen=True, kw_only=True):
     """Unexplained entries are removed from a sink because of the setting ``unexplained`` of its pipelines."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sink: str
     entries: int
 
 
-class StateDoubted(Event, frozen=True, kw_only=True):
+class StateDoubted(WarningEvent, frozen=True, kw_only=True):
     """The state file is not the last one used.
 
     Each of its sinks is compared with the service and repaired after its sources have been read.
     """
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
-
     sentence: str
     sinks: int
 
 
-class EarlierStateMissing(Event, frozen=True, kw_only=True):
+class EarlierStateMissing(WarningEvent, frozen=True, kw_only=True):
     """The state file is new, but an earlier one wrote sinks; their entries are read into the new one."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     sentence: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from ingestd.telemetry.event import Event
+from ingestd.telemetry.event import DebugEvent, ErrorEvent, Event, WarningEvent
 
 
 class PartitionRead(Event, frozen=True, kw_only=True):
@@ -47,20 +47,18 @@ class PartitionReadings(Event, frozen=True, kw_only=True):
     notice: str
 
 
-class PartitionUnchanged(Event, frozen=True, kw_only=True):
+class PartitionUnchanged(DebugEvent, frozen=True, kw_only=True):
     """A partition was read completely and is unchanged. A database that is polled every minute emits it every minute."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
     pipeline: str
     partition: str
     records: int
     seconds: float
 
 
-class RunHeld(Event, frozen=True, kw_only=True):
+class RunHeld(WarningEvent, frozen=True, kw_only=True):
     """The guard held a run: none of its entries is delivered until it is approved, or the source is corrected."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
     partition: str
     run: int
@@ -77,20 +75,18 @@ class RunReleased(Event, frozen=True, kw_only=True):
     by: str
 
 
-class RecordsParked(Event, frozen=True, kw_only=True):
+class RecordsParked(WarningEvent, frozen=True, kw_only=True):
     """Some records of a partition were rejected; the sentence has the first one's location and reason."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
     partition: str
     records: int
     sentence: str
 
 
-class PartitionParked(Event, frozen=True, kw_only=True):
+class PartitionParked(ErrorEvent, frozen=True, kw_only=True):
     """A partition can't be read as configured. It is read again when it or the configuration changes."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     partition: str
     sentence: str
@@ -110,17 +106,16 @@ class PartitionSettled(Event, frozen=True, kw_only=True):
     partition: str
 
 
-class SettlingFailed(Event, frozen=True, kw_only=True):
+class SettlingFailed(ErrorEvent, frozen=True, kw_only=True):
     """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); it is retried."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     partition: str
     sentence: str
 
 
 class ContentKnown(Event, frozen=True, kw_only=True):
-    """A partition has content that it, or another one of its pipeline, had before; the sentence says which."""
+    """A partition has content that it, or another partition of its pipeline, had before; the sentence says which."""
 
     pipeline: str
     partition: str
@@ -134,10 +129,9 @@ class SourceNotice(Event, frozen=True, kw_only=True):
     sentence: str
 
 
-class SourceAway(Event, frozen=True, kw_only=True):
+class SourceAway(WarningEvent, frozen=True, kw_only=True):
     """A source is unavailable; it is retried later."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
     sentence: str
     retry_in_seconds: float
@@ -149,21 +143,19 @@ class SourceBack(Event, frozen=True, kw_only=True):
     pipeline: str
 
 
-class SourceStopped(Event, frozen=True, kw_only=True):
+class SourceStopped(ErrorEvent, frozen=True, kw_only=True):
     """A source can't be used as configured; it is retried at the next event, schedule or restart."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     sentence: str
 
 
-class IntakePaused(Event, frozen=True, kw_only=True):
+class IntakePaused(ErrorEvent, frozen=True, kw_only=True):
     """The state file cannot be written. All pipelines wait and one retries; delivery continues.
 
     ``pipeline``: the pipeline that detected it.
     """
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     sentence: str
     retry_in_seconds: float
@@ -173,29 +165,26 @@ class IntakeResumed(Event, frozen=True, kw_only=True):
     """The state file can be written again; all pipelines read again."""
 
 
-class SourceFailed(Event, frozen=True, kw_only=True):
+class SourceFailed(ErrorEvent, frozen=True, kw_only=True):
     """A call of a source ended with an unexpected exception outside of its supervised part; other sources continue."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     sentence: str
     traceback: str
 
 
-class CursorMoved(Event, frozen=True, kw_only=True):
+class CursorMoved(WarningEvent, frozen=True, kw_only=True):
     """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: what moved it."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
     partition: str
     by: str
     action: str
 
 
-class SourceSlow(Event, frozen=True, kw_only=True):
+class SourceSlow(WarningEvent, frozen=True, kw_only=True):
     """A call of a source takes a long time, so that the other sources get another thread; it may hang."""
 
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
     seconds: float
     sentence: str

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-from ingestd.telemetry.event import Event
+from ingestd.telemetry.event import Event, WarningEvent
 
 
 class RejectionsRetried(Event, frozen=True, kw_only=True):
@@ -16,20 +14,16 @@ class RejectionsRetried(Event, frozen=True, kw_only=True):
     entries: int
 
 
-class RejectionsDropped(Event, frozen=True, kw_only=True):
+class RejectionsDropped(WarningEvent, frozen=True, kw_only=True):
     """Rejections were dropped; their values are not delivered until their source changes."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     by: str
     chosen: str
     rejections: int
 
 
-class RejectionsForgotten(Event, frozen=True, kw_only=True):
+class RejectionsForgotten(WarningEvent, frozen=True, kw_only=True):
     """Rejections beyond the configured limits (``rejected``) were deleted."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     rejections: int
     keep_days: float | None

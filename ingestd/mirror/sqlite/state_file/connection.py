@@ -66,7 +66,11 @@ class StateFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = lock_state(path)
-            os.close(open_state_file(path))
+            try:
+                os.close(open_state_file(path))
+            except OSError:
+                os.close(self._lock)
+                raise
         except OSError as error:
             raise unopenable(error, path) from error
         with ExitStack() as undo:

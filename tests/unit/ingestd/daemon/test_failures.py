@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ingestd.core.errors import MirrorCorrupt
-from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.part_supervisor import mirror_failures_alone
 
 
 def test_a_mirror_failure_is_unwrapped_from_nested_groups() -> None:

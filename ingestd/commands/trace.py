@@ -1,0 +1,54 @@
+"""`ingestd trace`: the origin of an entry in each sink, its former values, and the steps from its record to its value."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ingestd.commands.source_record import SourceRecord, read_source_record
+from ingestd.commands.status import observe
+from ingestd.core.normal_form import nfc
+from ingestd.daemon.configuration import Configuration
+from ingestd.mirror.port import EntryOrigin
+from ingestd.mirror.reports import FormerValue
+
+
+class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a sink. ``origin`` is None if the entry was removed. ``former``: its former values, the newest first.
+
+    ``source``: the record in its source; None if it was not to be read.
+    """
+
+    workspace: str
+    sink: str
+    key: str
+    origin: EntryOrigin | None
+    former: tuple[FormerValue, ...]
+    source: SourceRecord | None = None
+
+
+def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[TracedEntry]:
+    """Return the entry ``key`` in every sink that has or had it. ``steps``: read its record from the source.
+
+    ``key`` may be in any Unicode form.
+
+    Raises:
+        MirrorError: there is no state file yet, or it can't be read.
+    """
+    key = nfc(key)
+    with observe(configuration) as mirror:
+        origins = {(one.workspace, one.sink): one for one in mirror.origins(key)}
+        former = mirror.former_values(key)
+    sinks = sorted({*origins, *((one.workspace, one.sink) for one in former)})
+    return [
+        TracedEntry(
+            workspace=sink[0],
+            sink=sink[1],
+            key=key,
+            origin=(origin := origins.get(sink)),
+            former=tuple(one for one in former if (one.workspace, one.sink) == sink),
+            source=read_source_record(configuration, origin)
+            if steps and origin is not None and origin.pipeline
+            else None,
+        )
+        for sink in sinks
+    ]

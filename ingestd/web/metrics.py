@@ -1,0 +1,260 @@
+"""The metrics of the daemon, in the formats of Prometheus, collected when they are read.
+
+Counters come from events and from the client of the service, levels from the state file, the lanes and the connectors. A label is
+the name of a pipeline or the address of a sink, or one of a fixed list of words; never a file, a key or an id.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ingestd.daemon.source_passes import SourcePasses
+from ingestd.delivery.report import LaneReport
+from ingestd.intake.notice import SourceHealth
+from ingestd.mirror.port import HeldRun, SinkBacklog
+from ingestd.mirror.reports import FailedPart
+from ingestd.process.logs import dropped_lines
+from ingestd.process.metric_format import encode_metrics
+from ingestd.telemetry.export import DROPPED
+from ingestd.telemetry.request_counts import RequestCounts
+from ingestd.web.event_counts import EventTotals
+
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+
+
+class MetricDescription(NamedTuple):
+    """A metric."""
+
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...]
+    help: str
+
+
+METRICS: Mapping[str, MetricDescription] = {
+    "ingestd_build_info": MetricDescription("gauge", ("version", "python"), "The program; always 1."),
+    "ingestd_pending_entries": MetricDescription("gauge", ("sink",), "Entries that wait for delivery."),
+    "ingestd_oldest_pending_age_seconds": MetricDescription(
+        "gauge", ("sink",), "How long the oldest pending entry has waited; 0 if none is pending."
+    ),
+    "ingestd_entries_delivered_total": MetricDescription("counter", ("sink",), "Entries that the service accepted."),
+    "ingestd_entries_rejected_total": MetricDescription(
+        "counter", ("sink",), "Entries that the service rejected permanently."
+    ),
+    "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
+    "ingestd_requests_total": MetricDescription(
+        "counter",
+        ("operation", "outcome"),
+        "Requests to the service by outcome: accepted, partly rejected, rejected, throttled or unreachable.",
+    ),
+    "ingestd_request_duration_seconds": MetricDescription(
+        "histogram", (), "From the start of sending a request to the end of its response."
+    ),
+    "ingestd_throttled_total": MetricDescription(
+        "counter", (), "Requests that the service refused because of their rate."
+    ),
+    "ingestd_retries_total": MetricDescription(
+        "counter", ("sink",), "Waits of a lane after a failed request, each of which ends with another request."
+    ),
+    "ingestd_lane_state": MetricDescription(
+        "gauge",
+        ("sink", "state"),
+        "1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the others.",
+    ),
+    "ingestd_request_limit": MetricDescription("gauge", (), "Requests that may be in flight at the same time now."),
+    "ingestd_runs_total": MetricDescription(
+        "counter", ("pipeline", "result"), "Readings of partitions that ended: changed, unchanged, held or failed."
+    ),
+    "ingestd_run_duration_seconds": MetricDescription(
+        "histogram", ("pipeline",), "Durations of complete readings of a partition."
+    ),
+    "ingestd_records_read_total": MetricDescription("counter", ("pipeline",), "Records of complete readings."),
+    "ingestd_records_rejected_total": MetricDescription("counter", ("pipeline",), "Records that could not be used."),
+    "ingestd_entries_read_total": MetricDescription(
+        "counter", ("pipeline", "change"), "Entries of complete readings: created, updated, removed or unchanged."
+    ),
+    "ingestd_source_available": MetricDescription(
+        "gauge", ("pipeline",), "1 if the last pass could read the source, else 0."
+    ),
+    "ingestd_source_lag_seconds": MetricDescription(
+        "gauge",
+        ("pipeline",),
+        "How long ago the last pass began that read the whole source; absent before the first one of this process.",
+    ),
+    "ingestd_source_connected": MetricDescription(
+        "gauge", ("pipeline",), "1 if a source that holds a connection has one, else 0."
+    ),
+    "ingestd_source_behind_seconds": MetricDescription(
+        "gauge",
+        ("pipeline",),
+        "The age of the oldest message of a connection that was not read yet; absent if that is unknown.",
+    ),
+    "ingestd_source_dropped_total": MetricDescription(
+        "counter", ("pipeline",), "Messages that a source with a connection could not give to its connector."
+    ),
+    "ingestd_files_waiting": MetricDescription(
+        "gauge",
+        ("pipeline", "reason"),
+        "Files that are not read as they are: unstable, not ready, empty or unreadable.",
+    ),
+    "ingestd_held_runs": MetricDescription("gauge", ("pipeline",), "Runs that wait for an approval."),
+    "ingestd_failed_parts": MetricDescription(
+        "gauge", (), "Parts of the daemon that failed and wait for their restart."
+    ),
+    "ingestd_state_size_bytes": MetricDescription("gauge", (), "The size of the state file with its write-ahead log."),
+    "ingestd_state_writable": MetricDescription("gauge", (), "1 if the state file can be written, else 0."),
+    "ingestd_log_lines_dropped_total": MetricDescription("counter", (), "Lines of the log that could not be written."),
+    "ingestd_telemetry_dropped_total": MetricDescription(
+        "counter", ("signal",), "Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted."
+    ),
+}
+"""Every metric of the daemon, besides those of its process (``ingestd_process_...``).
+
+By the name of its samples, without the suffixes of a histogram.
+"""
+
+LANE_STATES = ("idle", "delivering", "backing off", "paused")
+WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
+
+
+class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
+
+    ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.
+    """
+
+    now: float
+    pipelines: Sequence[str]
+    counts: EventTotals
+    requests: RequestCounts
+    request_limit: int
+    lanes: Sequence[LaneReport]
+    passes: SourcePasses
+    waiting: Mapping[tuple[str, str], int]
+    health: Sequence[SourceHealth]
+    state: Path
+    unwritable: str
+    backlog: Sequence[SinkBacklog] | None
+    rejected: Mapping[str, int]
+    held: Sequence[HeldRun]
+    failed_parts: Sequence[FailedPart]
+
+
+def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
+    """Return all metrics in the format that ``accept`` asks for, and its media type."""
+    registry = CollectorRegistry()
+    registry.register(_FamilyCollector(_families(levels)))
+    ProcessCollector(namespace="ingestd", registry=registry)
+    return encode_metrics(registry, accept=accept)
+
+
+class _FamilyCollector(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _families(levels: DaemonLevels) -> Iterator[Metric]:
+    yield _gauge("ingestd_build_info", {(version("ingestd"), platform.python_version()): 1})
+    yield from _delivery(levels)
+    yield from _sources(levels)
+    yield _gauge("ingestd_state_size_bytes", {(): _size(levels.state)})
+    yield _gauge("ingestd_state_writable", {(): int(not levels.unwritable)})
+    yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
+    dropped = {(str(signal),): count for signal, count in DROPPED.read().items()}
+    yield _counter("ingestd_telemetry_dropped_total", dropped)
+    if levels.backlog is None:
+        return
+    waits = {
+        (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
+        for one in levels.backlog
+    }
+    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in levels.backlog})
+    yield _gauge("ingestd_oldest_pending_age_seconds", waits)
+    names = dict.fromkeys([*levels.pipelines, *levels.rejected])
+    yield _gauge("ingestd_rejected", {(name,): levels.rejected.get(name, 0) for name in names})
+    held = [one.pipeline for one in levels.held]
+    yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
+    yield _gauge("ingestd_failed_parts", {(): len(levels.failed_parts)})
+
+
+def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
+    counts, requests = levels.counts, levels.requests
+    sinks = [str(lane.sink) for lane in levels.lanes]
+    for name, found in (
+        ("ingestd_entries_delivered_total", counts.delivered),
+        ("ingestd_entries_rejected_total", counts.refused),
+        ("ingestd_retries_total", counts.retries),
+    ):
+        yield _counter(name, {(sink,): found[sink] for sink in dict.fromkeys([*sinks, *found])})
+    outcomes = dict(requests.outcomes)
+    throttled = sum(count for (_, outcome), count in outcomes.items() if outcome == "throttled")
+    yield _counter("ingestd_requests_total", outcomes)
+    yield _counter("ingestd_throttled_total", {(): throttled})
+    durations = HistogramMetricFamily(
+        "ingestd_request_duration_seconds", METRICS["ingestd_request_duration_seconds"].help
+    )
+    durations.add_metric([], requests.durations.cumulative(), requests.durations.seconds)
+    yield durations
+    states = {(str(lane.sink), state): int(lane.status == state) for lane in levels.lanes for state in LANE_STATES}
+    yield _gauge("ingestd_lane_state", states)
+    yield _gauge("ingestd_request_limit", {(): levels.request_limit})
+
+
+def _sources(levels: DaemonLevels) -> Iterator[Metric]:
+    counts, passes, names = levels.counts, levels.passes, levels.pipelines
+    yield _counter("ingestd_runs_total", counts.runs)
+    seconds = HistogramMetricFamily(
+        "ingestd_run_duration_seconds", METRICS["ingestd_run_duration_seconds"].help, labels=["pipeline"]
+    )
+    for pipeline, durations in counts.run_durations.items():
+        seconds.add_metric([pipeline], durations.cumulative(), durations.seconds)
+    yield seconds
+    yield _counter("ingestd_records_read_total", {(name,): counts.records[name] for name in names})
+    yield _counter("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
+    yield _counter("ingestd_entries_read_total", counts.entries)
+    yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
+    complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
+    yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
+    connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]
+    yield _gauge(
+        "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in connections}
+    )
+    lags = {one.pipeline: one.lag_seconds for one in levels.health if one.lag_seconds is not None}
+    yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
+    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.health})
+    yield _gauge("ingestd_files_waiting", levels.waiting)
+
+
+def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _counter(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _size(state: Path) -> int:
+    size = 0
+    for file in (state, state.with_name(f"{state.name}-wal")):
+        try:
+            size += file.stat().st_size
+        except FileNotFoundError:  # the log is created by the first write
+            continue
+    return size

@@ -1,0 +1,324 @@
+"""The values of the pages: each function reads what a command reads, in a thread, and returns a template with its values."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ingestd.commands.rejected_export import RejectionExport
+from ingestd.commands.status import observe
+from ingestd.commands.trace import trace_entry
+from ingestd.commands.why import why
+from ingestd.core.address import SinkAddress
+from ingestd.core.errors import IngestdError
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.status import Status, compile_status
+from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
+from ingestd.intake.notice import OperatorNotice, SourceHealth
+from ingestd.mirror.drift import START
+from ingestd.mirror.port import LaneBlocker, PipelineStatus
+from ingestd.mirror.rejections import Selection
+from ingestd.sdk import Connector
+from ingestd.settings.model import PipelineSettings
+from ingestd.web.configuration_view import file_state, setting_groups
+
+_PAGE = 50
+_RUNS = 50
+_WAITING = 200
+_UNEXPLAINED = 50
+
+
+class PageMissing(IngestdError):
+    """There is no page for this path."""
+
+
+class PageContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A template and its values. ``section``: the marked item of the navigation."""
+
+    template: str
+    title: str
+    section: str
+    values: Mapping[str, Any]
+
+
+class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source.
+
+    ``throughput``: the entries that were delivered to its sink in each of the last minutes.
+    """
+
+    name: str
+    source: str
+    sink_name: str
+    pending: int
+    state: str
+    sentence: str
+    rejected: int
+    last_run_at: float | None
+    complete_at: float | None
+    held: int
+    waiting: int
+    notices: tuple[str, ...]
+    throughput: Sequence[int]
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
+
+    By the name of the pipeline: ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held runs), and
+    ``sources`` with files that wait.
+    """
+
+    status: Status
+    pending: Mapping[SinkAddress, int]
+    blockers: Mapping[SinkAddress, LaneBlocker]
+    pipelines: Mapping[str, PipelineStatus]
+    notices: Mapping[str, Sequence[str]]
+    held: Mapping[str, int]
+    sources: Mapping[str, Connector]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContents:
+    """Reads the pages of one daemon. All methods block.
+
+    ``current`` returns the configuration in use, ``notices`` the notices about sources, ``health`` the states of their
+    connections, and ``throughput`` the deliveries to a sink by minute.
+    """
+
+    current: Callable[[], Configuration]
+    pid: int
+    notices: Callable[[], tuple[OperatorNotice, ...]]
+    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    passes: SourcePasses
+    waiting: Callable[[], Mapping[str, Connector]]
+    throughput: Callable[[str], Sequence[int]]
+
+    def overview(self) -> PageContent:
+        """Return all pipelines with their states."""
+        state = self._state()
+        rows = [self._row(pipeline, state) for pipeline in self.current().settings.pipelines]
+        values = {
+            "status": state.status,
+            "own_notices": state.notices.get("", ()),
+            "rows": rows,
+            "troubled": sum(row.state != "succeeded" for row in rows),
+        }
+        return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
+
+    def pipeline(self, name: str) -> PageContent:
+        """Return one pipeline: its runs, and its files that wait.
+
+        Raises:
+            PageMissing: there is no such pipeline.
+        """
+        found = next((one for one in self.current().settings.pipelines if one.name == name), None)
+        if found is None:
+            raise PageMissing(f"There is no pipeline {name}.")
+        state = self._state()
+        with observe(self.current()) as mirror:
+            runs = mirror.past_runs(name, limit=_RUNS)
+            entries = mirror.entries_of(found.sink)
+        source = self.waiting().get(name)
+        waiting = source.list_waiting(_WAITING + 1) if source is not None else []
+        held = [one for one in state.status.held if one.pipeline == name]
+        values = {
+            "row": self._row(found, state),
+            "entries": entries,
+            "runs": runs,
+            "waiting": waiting[:_WAITING],
+            "more_waiting": len(waiting) > _WAITING,
+            "held": held,
+        }
+        return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
+
+    def file(self, name: str) -> PageContent:
+        """Return what `ingestd why` says about a file or a table, with the receipt of its last reading."""
+        configuration = self.current()
+        found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
+        with observe(configuration) as mirror:
+            explained = [(one, mirror.history(one.pipeline, one.partition)) for one in found]
+        return PageContent(
+            template="file.html",
+            title="Why a file waits",
+            section="files",
+            values={"name": name, "explained": explained},
+        )
+
+    def drift(self, pipeline: str, *, after: tuple[int, str] = START) -> PageContent:
+        """Return the last checks of the sinks of a pipeline or of all, and a page of the keys that differ."""
+        names = [one.name for one in self.current().settings.pipelines]
+        chosen = [name for name in names if name == pipeline or not pipeline]
+        with observe(self.current()) as mirror:
+            page = mirror.drift(chosen, after=after, limit=_PAGE)
+            unexplained = mirror.unexplained(chosen, limit=_UNEXPLAINED)
+            checks = mirror.drift_checks(chosen)
+        values = {
+            "pipeline": pipeline,
+            "pipelines": names,
+            "checks": checks,
+            "findings": page.findings,
+            "next": page.next,
+            "is_later": after != START,
+            "unexplained": unexplained.entries,
+            "more_unexplained": unexplained.next is not None,
+        }
+        return PageContent(template="drift.html", title="Drift", section="drift", values=values)
+
+    def pipeline_names(self, name: str) -> tuple[str, ...]:
+        """Return the pipeline's name, or those of all pipelines if it is empty.
+
+        Raises:
+            PageMissing: there is no such pipeline.
+        """
+        names = tuple(one.name for one in self.current().settings.pipelines)
+        if name and name not in names:
+            raise PageMissing(f"There is no pipeline {name}.")
+        return (name,) if name else names
+
+    def configuration(self) -> PageContent:
+        """Return the settings in use, and what the check says of the file on disk."""
+        running = self.current()
+        values = {
+            "path": str(running.path),
+            "file": file_state(running),
+            "groups": setting_groups(running.settings),
+        }
+        return PageContent(template="configuration.html", title="Configuration", section="configuration", values=values)
+
+    def trace(self, key: str, *, steps: bool) -> PageContent:
+        """Return what `ingestd trace` says about a key."""
+        entries = trace_entry(self.current(), key, steps=steps) if key else []
+        reasons: dict[tuple[str, str], str] = {}
+        if any(one.origin is not None and one.origin.rejected for one in entries):
+            with observe(self.current()) as mirror:
+                found = mirror.selected(Selection(key=glob.escape(key)), after=0, limit=_PAGE)
+            reasons = {(one.workspace, one.sink): one.reason for one in found}
+        values = {"key": key, "entries": entries, "steps": steps, "reasons": reasons}
+        return PageContent(template="trace.html", title="Trace a key", section="trace", values=values)
+
+    def rejected(self, selection: Selection, *, after: int) -> PageContent:
+        """Return a page of rejections, the oldest first."""
+        with observe(self.current()) as mirror:
+            total = mirror.count(selection)
+            found = mirror.selected(selection, after=after, limit=_PAGE + 1)
+        values = {
+            "selection": selection,
+            "total": total,
+            "after": after,
+            "rejections": found[:_PAGE],
+            "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
+            "pipelines": [one.name for one in self.current().settings.pipelines],
+        }
+        return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
+
+    def export(self, selection: Selection) -> RejectionExport:
+        """Return what `ingestd rejected export` writes as CSV. It reads nothing yet."""
+        return RejectionExport(partial(observe, self.current()), selection, "csv")
+
+    def held_runs(self) -> PageContent:
+        """Return the held runs."""
+        with observe(self.current()) as mirror:
+            runs = mirror.held_runs()
+        return PageContent(template="held_runs.html", title="Held runs", section="held", values={"runs": runs})
+
+    def held_run(self, number: int, *, after: str) -> PageContent:
+        """Return one held run with a page of its differences.
+
+        Raises:
+            PageMissing: the run is not held.
+        """
+        with observe(self.current()) as mirror:
+            run = next((one for one in mirror.held_runs() if one.run == number), None)
+            if run is None:
+                raise PageMissing(f"Run {number} is not held. It was decided, or a later reading has replaced it.")
+            differences = mirror.held_differences(number, after=after, limit=_PAGE + 1)
+        values = {
+            "run": run,
+            "after": after,
+            "differences": differences[:_PAGE],
+            "next": differences[_PAGE - 1].key if len(differences) > _PAGE else None,
+        }
+        return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
+
+    def _state(self) -> _State:
+        with observe(self.current()) as mirror:
+            status = compile_status(
+                mirror,
+                self.current(),
+                pid=self.pid,
+                notices=self.notices,
+                health=self.health,
+                with_sinks=False,
+            )
+            pending = {one.address: one.pending for one in mirror.backlog()}
+            blockers = mirror.blockers()
+        notices: defaultdict[str, list[str]] = defaultdict(list)
+        for source in status.health:
+            notices[source.pipeline].append(health_sentence(source))
+        for notice in status.notices:
+            notices[notice.pipeline].append(notice.sentence)
+        return _State(
+            status=status,
+            pending=pending,
+            blockers=blockers,
+            pipelines={one.name: one for one in status.pipelines},
+            notices=notices,
+            held=Counter(one.pipeline for one in status.held),
+            sources=self.waiting(),
+        )
+
+    def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
+        found = state.pipelines.get(pipeline.name)
+        pending = state.pending.get(pipeline.sink, 0)
+        held = state.held.get(pipeline.name, 0)
+        source = state.sources.get(pipeline.name)
+        counts = source.count_waiting() if source is not None else {}
+        notices = (
+            *state.notices.get(pipeline.name, ()),
+            *(notice_sentences(found) if found is not None else ()),
+        )
+        rejected = found.rejected if found is not None else 0
+        failure = self.passes.failure(pipeline.name)
+        blocker = state.blockers.get(pipeline.sink) if pending else None
+        if failure:
+            word, sentence = "failed", failure
+        elif blocker is not None:
+            word, sentence = ("failed" if blocker.standing == "paused" else "pending"), blocker.sentence
+        elif held:
+            word, sentence = "pending", "A run waits for an approval."
+        elif found is not None and found.failure:
+            word, sentence = "failed", last_run_sentence(found)
+        elif found is None:
+            word, sentence = "pending", "never ran"
+        else:
+            word, sentence = "succeeded", last_run_sentence(found)
+        return PipelineRow(
+            name=pipeline.name,
+            source=pipeline.source.connector,
+            sink_name=str(pipeline.sink),
+            pending=pending,
+            state=word,
+            sentence=sentence,
+            rejected=rejected,
+            last_run_at=found.last_run_at if found is not None else None,
+            complete_at=self.passes.complete_at(pipeline.name),
+            held=held,
+            waiting=sum(counts.values()),
+            notices=notices,
+            throughput=self.throughput(str(pipeline.sink)),
+        )
+
+
+def selection_of(fields: Mapping[str, str], ids: Sequence[int] = ()) -> Selection:
+    """Return the selection that a form or a query describes."""
+    names = ("pipeline", "reason", "file", "key")
+    return Selection(ids=tuple(ids), **{name: fields.get(name, "")[:1_000] for name in names})

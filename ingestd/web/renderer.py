@@ -1,0 +1,67 @@
+"""Renders the pages as HTML. All values are escaped, and secrets in them are masked."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+import jinja2
+from markupsafe import Markup
+
+from ingestd.core.clock import moment
+from ingestd.daemon.reporting import format_location
+from ingestd.process.pages.assets import PageAssets
+from ingestd.process.pages.text import counted, exact
+from ingestd.process.redaction import redact_text
+
+
+class PageRenderer:
+    """The templates of this package."""
+
+    def __init__(self, assets: PageAssets) -> None:
+        self._assets = assets
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        """Made with the first page, so that a start does not wait for the import of jinja2."""
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("ingestd.web"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_without_secrets,
+        )
+        environment.globals.update(asset=self._assets.address, location=format_location)
+        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
+        # A quoted secret would not be recognised in the finished text.
+        encode = environment.filters["urlencode"]
+        environment.filters["urlencode"] = lambda text: encode(redact_text(text))
+        return environment
+
+    def render(self, template: str, **values: object) -> str:
+        """Render a template with its values."""
+        return self._environment.get_template(template).render(**values)
+
+
+def _without_secrets(value: object) -> object:
+    """Return the value of an expression as it may be shown. The result of a macro was masked inside it."""
+    return redact_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _exact(text: str) -> Markup:
+    return exact(redact_text(text))
+
+
+def duration(seconds: float) -> str:
+    """Return ``850 ms``, ``12 s``, ``3 min``, ``5 h`` or ``2 d``."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    for size, unit, next_size in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < next_size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def _age(at: float) -> str:
+    return duration(max(0.0, time.time() - at))

@@ -1,0 +1,25 @@
+"""The service beside which most commands and daemons run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.document_server import DocumentServer
+from tests.support.engineering_folder import OtherProgram, program_beside_document_server
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    """A service that implements only the document, with a workspace."""
+    with DocumentServer() as running:
+        running.workspace("Bench")
+        yield running
+
+
+@pytest.fixture
+def service() -> Iterator[OtherProgram]:
+    """Another program of such a service."""
+    with program_beside_document_server() as program:
+        yield program
