@@ -1,22 +1,21 @@
-"""Handlers for SIGTERM and SIGINT."""
+"""Handlers of signals."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from signal import Signals
 
 
 @contextmanager
-def signals_handled(stop: Callable[[str], None]) -> Iterator[None]:
-    """Call ``stop`` on the running loop with the signal's name, for each signal during the block."""
+def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
+    """Call the handler of each signal on the running loop, during the block."""
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, stop, number.name)
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        for number in signals:
+        for number in handlers:
             loop.remove_signal_handler(number)

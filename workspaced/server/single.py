@@ -7,6 +7,8 @@ import gc
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from signal import Signals
 
 import structlog
 from prometheus_client import ProcessCollector
@@ -17,6 +19,7 @@ from workspaced.app import Application, create_app
 from workspaced.core.clock import now_ms
 from workspaced.core.problems import Problem
 from workspaced.server.admin import operators_server
+from workspaced.server.certificate import Certificate
 from workspaced.server.connections import public_connections
 from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.listeners import url_of
@@ -33,23 +36,25 @@ async def serve(
     listener: socket.socket,
     *,
     admin: socket.socket | None,
+    certificate: Certificate | None,
     notifier: Notifier,
     announce: Callable[[str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then finish the requests in progress; a second signal ends the service at once.
 
-    ``admin`` is the operators' socket. ``announce`` is called with the URL when the service accepts requests.
+    ``admin`` is the operators' socket. With a ``certificate`` the other one has TLS, and SIGHUP reads the certificate again.
+    ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
         StorageUnusable: the data folder can't be used.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)
-    server = HttpServer(app, connections)
+    server = HttpServer(app, connections, tls=(lambda: certificate.context) if certificate else None)
     log = structlog.get_logger()
 
-    def stop(name: str) -> None:
-        log.info("service_stopping", signal=name)
+    def stop(number: Signals) -> None:
+        log.info("service_stopping", signal=number.name)
         app.drain()
         notifier.stopping("Finishing the requests under way")
         server.stop()
@@ -63,8 +68,11 @@ async def serve(
         # Objects that exist now live as long as the process, so the garbage collector need not examine them.
         gc.freeze()
         gc.set_threshold(_COLLECTED_OBJECTS)
-        stack.enter_context(signals_handled(stop))
-        url = url_of(listener)
+        handlers = {number: partial(stop, number) for number in (Signals.SIGTERM, Signals.SIGINT)}
+        if certificate:
+            handlers[Signals.SIGHUP] = certificate.reload
+        stack.enter_context(signals_handled(handlers))
+        url = url_of(listener, scheme="https" if certificate else "http")
         announce(url)
         log.info(
             "service_listening",
