@@ -18,10 +18,10 @@ from workspaced.core.clock import Clock, SystemClock, now_ms
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.dispatch import Dispatch
-from workspaced.http.mounted_apps import MountedApps
 from workspaced.http.openapi.document import document
 from workspaced.http.openapi.routes import Publication
 from workspaced.http.operations import Operation
+from workspaced.http.paths import raw_path_of
 from workspaced.http.tracing import Tracing
 from workspaced.resources.api_keys import routes as api_keys
 from workspaced.resources.api_sections import api_sections
@@ -48,7 +48,7 @@ from workspaced.resources.workspaces import routes as workspaces
 from workspaced.security import audit_log as audit
 from workspaced.security import key_store as access_store
 from workspaced.security.authentication import Authentication
-from workspaced.security.egress.backend import Resolver, system_resolver
+from workspaced.security.egress.client import Resolver, system_resolver
 from workspaced.security.rate_limits import RateLimit
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
@@ -236,13 +236,16 @@ class Application:
                 every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
-        self._web = Tracing(
-            MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
-        )
+        self._web = Tracing(self._forward, self.metrics, log_successes=settings.log_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of the ASGI server."""
         await self._web(scope, receive, send)
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward a request to the pages or to the API, by the first segment of its path as sent."""
+        is_page = raw_path_of(scope).removeprefix(b"/").partition(b"/")[0] == b"ui"
+        await (self._pages if is_page else self._dispatch)(scope, receive, send)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:

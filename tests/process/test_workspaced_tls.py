@@ -77,8 +77,8 @@ def test_files_that_cannot_be_used_end_the_start(
     for name, password in (("a", None), ("b", None), ("c", b"hidden-word")):
         self_signed(tmp_path, name, password)
     words = ["serve", "--data", str(tmp_path / "data"), "--port", "0"]
-    for option, name in (("--tls-certificate", certificate), ("--tls-key", key)):
-        words += [option, str(tmp_path / name)] if name else []
+    for option, file in (("--tls-certificate", certificate), ("--tls-key", key)):
+        words += [option, str(tmp_path / file)] if file else []
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 78
     assert re.fullmatch(f"workspaced: {sentence}\n", result.stderr)

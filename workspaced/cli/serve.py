@@ -19,7 +19,7 @@ from workspaced.cli.database import database_option
 from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
 from workspaced.server.certificate import Certificate, CertificateUnusable
-from workspaced.server.descriptors import raise_descriptor_limit
+from workspaced.server.connections import raise_descriptor_limit
 from workspaced.server.listeners import PortTaken, listen
 from workspaced.settings.environment import settings_from
 from workspaced.storage.port import StorageUnusable

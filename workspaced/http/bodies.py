@@ -1,13 +1,112 @@
-"""Read a request's body, whole or in parts, up to its limit (contract G9)."""
+"""Read a request's body, whole or in parts, up to its limit (contract G9), and decompress gzip (RFC 9110, 8.4).
+
+Responses announce the support with ``Accept-Encoding: gzip`` (RFC 9110, 12.5.3). A kilobyte of gzip can expand to a megabyte,
+so a body's limit applies to the decompressed bytes, and nothing above it is decompressed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import zlib
+from collections.abc import AsyncGenerator, Iterable, Iterator
 
 from workspaced.core.asgi import ClientDisconnect, Receive
-from workspaced.core.problems import TooLargeProblem
-from workspaced.http.content_coding import coding_of, most_received_bytes
+from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 from workspaced.http.headers import RequestHeaders
+
+CODING_HEADER = "Accept-Encoding"
+SUPPORTED_CODING = "gzip"
+
+_GZIP = 16 + zlib.MAX_WBITS
+_PIECE_BYTES = 1_048_576
+
+
+class IdentityCoding:
+    """A body that is not compressed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._length = 0
+
+    def pieces(self, part: bytes) -> Iterable[bytes]:
+        """Return the next bytes.
+
+        Raises:
+            TooLargeProblem: the body has more bytes than the limit.
+        """
+        self._length += len(part)
+        if self._length > self._limit:
+            raise TooLargeProblem(self._limit)
+        return (part,)
+
+    def finish(self) -> None:
+        """Accept the end of the body."""
+
+
+class GzipCoding:
+    """A body that is one gzip member."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._length = 0
+        self._stream = zlib.decompressobj(_GZIP)
+
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the next bytes, decompressed, in pieces of bounded size.
+
+        Raises:
+            TooLargeProblem: they exceed the limit; no more than that is decompressed.
+            Invalid: they are not gzip, or something follows the gzip member.
+        """
+        if self._stream.eof and part:
+            raise _invalid_gzip()
+        while True:
+            most = min(_PIECE_BYTES, self._limit - self._length + 1)
+            try:
+                piece = self._stream.decompress(part, most)
+            except zlib.error:
+                raise _invalid_gzip() from None
+            self._length += len(piece)
+            if self._length > self._limit:
+                raise TooLargeProblem(self._limit)
+            if self._stream.unused_data:
+                raise _invalid_gzip()
+            yield piece
+            part = self._stream.unconsumed_tail
+            if self._stream.eof or (not part and len(piece) < most):
+                return
+
+    def finish(self) -> None:
+        """Accept the end of the body.
+
+        Raises:
+            Invalid: the gzip member is not complete.
+        """
+        if not self._stream.eof:
+            raise _invalid_gzip()
+
+
+def most_received_bytes(headers: RequestHeaders, *, limit: int) -> int:
+    """Return how many bytes a body may have as it is sent, if it may have ``limit`` bytes decompressed."""
+    named = headers.get("Content-Encoding", "").strip().lower()
+    return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
+
+
+def coding_of(headers: RequestHeaders, *, limit: int) -> IdentityCoding | GzipCoding:
+    """Return the decoder for the header Content-Encoding.
+
+    Raises:
+        UnsupportedCoding: the header names another coding.
+    """
+    named = headers.get("Content-Encoding", "").strip().lower()
+    if named in {"", "identity"}:
+        return IdentityCoding(limit)
+    if named in {"gzip", "x-gzip"}:
+        return GzipCoding(limit)
+    raise UnsupportedCoding(named)
+
+
+def _invalid_gzip() -> Invalid:
+    return Invalid.at("", "bad_gzip", "Content-Encoding is gzip, but the body is not one complete gzip member.")
 
 
 async def read_body(receive: Receive, headers: RequestHeaders, *, limit: int) -> bytes:

@@ -39,9 +39,7 @@ from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
 from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
-from workspaced.http.problem_body import problem_response
-from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers, Response
+from workspaced.http.responses import Headers, Response, problem_response, send_response
 from workspaced.http.spool import SpoolRoom
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.http.writer_fence import make_fenced, writer_of

@@ -15,20 +15,18 @@ from workspaced.http.bodies import read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
-from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers, Response, json_response
+from workspaced.http.responses import Headers, Response, json_response, send_response
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.permissions import ADMIN, AUDIT_READ
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.assets import Assets
 from workspaced.ui.edit.routes import edit_routes
 from workspaced.ui.edit.table_import import ReadTableFile
 from workspaced.ui.live import LiveLimits, LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
-from workspaced.ui.renderer import PageView, Renderer
+from workspaced.ui.renderer import Assets, PageView, Renderer
 from workspaced.ui.routes import FORM_BYTES, Route, routes
 from workspaced.ui.sessions import Session, Sessions
 

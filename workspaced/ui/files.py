@@ -13,9 +13,8 @@ from workspaced.http.responses import Response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.edit.form import checked
-from workspaced.ui.list_sort import sort_of
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error
-from workspaced.ui.pager import PagePosition
+from workspaced.ui.pager import PagePosition, sort_of
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 

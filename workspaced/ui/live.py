@@ -17,8 +17,7 @@ from typing import Final
 
 from workspaced.core.json_body import encode
 from workspaced.core.problems import UnavailableProblem
-from workspaced.http.held_parts import HeldParts
-from workspaced.http.responses import Response
+from workspaced.http.responses import HeldParts, Response
 from workspaced.ui.entries import entry_range_of, part_values
 from workspaced.ui.page_request import PageRefused, PageRequest, parse_response
 from workspaced.ui.renderer import Renderer

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from workspaced.security.egress.addresses import Address
-from workspaced.security.egress.backend import system_resolver
-from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable
-from workspaced.security.egress.rules import EgressRules
+from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable, system_resolver
+from workspaced.security.egress.rules import Address, EgressRules
 
 OPEN = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.0/8"),))
 CLOSED = EgressRules(allow_http=True)

@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from workspaced.security.egress.addresses import Address
 from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable
-from workspaced.security.egress.rules import EgressRules
+from workspaced.security.egress.rules import Address, EgressRules
 
 _RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
 

@@ -284,7 +284,8 @@ async def test_unknown_addresses_and_methods_have_a_page(browser: httpx.AsyncCli
     assert (await browser.get("/ui/workspaces/")).status_code == 404
     wrong = await browser.put("/ui/sign-in")
     assert (wrong.status_code, wrong.headers["Allow"]) == (405, "GET, HEAD, OPTIONS, POST")
-    assert (await browser.get("/uix")).headers["Content-Type"] == "application/problem+json"
+    for of_the_api in ("/uix", "/%75i", "/v1/ui", "/"):
+        assert (await browser.get(of_the_api)).headers["Content-Type"] == "application/problem+json"
     head = await browser.head("/ui/sign-in")
     assert (head.status_code, head.content) == (200, b"")
 

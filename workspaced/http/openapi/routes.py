@@ -2,19 +2,175 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
+import jinja2
 import msgspec
+from markupsafe import Markup, escape
 
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import OBJECT, STRING, Schema
 from workspaced.http.description import Success
-from workspaced.http.openapi.pages import ReferencePage, policy
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Headers, Response, etag
+
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_CODE: Final = re.compile(r"`([^`]+)`")
+_PARAGRAPH: Final = re.compile(r"\n\s*\n")
+_ENVIRONMENT: Final = jinja2.Environment(
+    loader=jinja2.PackageLoader("workspaced.http.openapi", "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayedOperation:
+    """An operation or an event as the page shows it; all references except those to schemas are resolved."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    needs: str
+    parameters: tuple[Mapping[str, Any], ...]
+    body: Mapping[str, Any] | None
+    responses: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+class ReferencePage:
+    """The reference page of one document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    @cached_property
+    def style(self) -> str:
+        """Return the style sheet, which the page contains."""
+        return files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
+
+    @cached_property
+    def html(self) -> str:
+        """Return the page."""
+        document = self._document
+        operations = list(self._operations())
+        api_sections = [
+            (tag["name"], tag["description"], [one for name, one in operations if name == tag["name"]])
+            for tag in document["tags"]
+        ]
+        return _ENVIRONMENT.get_template("reference.html").render(
+            info=document["info"],
+            style=Markup(self.style),  # noqa: S704  from our own file
+            api_sections=api_sections,
+            events=[
+                self._displayed_operation(name, "post", item["post"]) for name, item in document["webhooks"].items()
+            ],
+            schemas=document["components"]["schemas"],
+            prose=prose,
+            brief=brief,
+            schema=pretty,
+        )
+
+    def _operations(self) -> Iterator[tuple[str, DisplayedOperation]]:
+        for path, item in self._document["paths"].items():
+            for method in _METHODS:
+                if method in item:
+                    operation = item[method]
+                    yield operation["tags"][0], self._displayed_operation(path, method, operation)
+
+    def _displayed_operation(self, path: str, method: str, operation: Mapping[str, Any]) -> DisplayedOperation:
+        responses = []
+        for status, response in operation["responses"].items():
+            resolved = dict(self._resolved(response))
+            resolved["headers"] = {name: self._resolved(one) for name, one in resolved.get("headers", {}).items()}
+            responses.append((status, resolved))
+        return DisplayedOperation(
+            id=operation["operationId"],
+            method=method.upper(),
+            path=path,
+            summary=operation["summary"],
+            description=operation["description"],
+            needs=" ".join(
+                scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
+            ),
+            parameters=tuple(self._resolved(one) for one in operation.get("parameters", ())),
+            body=operation.get("requestBody"),
+            responses=tuple(responses),
+        )
+
+    def _resolved(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: Any = value
+        if "$ref" in value:
+            found = self._document
+            for part in value["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+        resolved: Mapping[str, Any] = found
+        return resolved
+
+
+def policy(style: str) -> str:
+    """Return a Content-Security-Policy that allows this style sheet and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def prose(text: str) -> Markup:
+    """Render paragraphs, with text between backticks as code."""
+    return Markup().join(
+        Markup("<p>{}</p>").format(_render_code(part)) for part in _PARAGRAPH.split(text.strip()) if part
+    )
+
+
+def _render_code(text: str) -> Markup:
+    return Markup(_CODE.sub(lambda found: f"<code>{found[1]}</code>", str(escape(text))))  # noqa: S704  escaped first
+
+
+def pretty(value: object) -> Markup:
+    """Render JSON over several lines; references to schemas are links on the page."""
+    text = str(escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    return Markup(  # noqa: S704  escaped first
+        re.sub(
+            r"&#34;\$ref&#34;: &#34;#/components/schemas/(\w+)&#34;",
+            r'&#34;$ref&#34;: <a href="#schema-\1">&#34;\1&#34;</a>',
+            text,
+        )
+    )
+
+
+def brief(schema: Mapping[str, Any]) -> Markup:
+    """Render a schema in one line: ``string, 1 to 255``, or a link to a named one."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    if "anyOf" in schema:
+        return Markup(" or ").join(brief(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return Markup(", ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    if "const" in schema:
+        return Markup("<code>{}</code>").format(msgspec.json.encode(schema["const"]).decode())
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return Markup("list of {}").format(brief(schema.get("items", {})))
+    about = [str(schema.get("format", kind))]
+    lowest, highest = schema.get("minLength", schema.get("minimum")), schema.get("maxLength", schema.get("maximum"))
+    if highest is not None:
+        about.append(f"{lowest if lowest is not None else 0} to {highest:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"))
+    elif lowest:
+        about.append(f"from {lowest}")
+    return Markup(", ").join(about)
+
 
 _FRESH_SECONDS = 300
 

@@ -25,8 +25,7 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.workspaces import workspace_trail
 from workspaced.ui.page_request import ApiResponse, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _FIRST: Final = ("label", "description", "partNumber", "multiplicity", "type", "parentBlock")

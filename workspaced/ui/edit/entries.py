@@ -20,8 +20,7 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import entry_digest, entry_values
+from workspaced.ui.renderer import PageView, entry_digest, entry_values
 from workspaced.ui.workspaces import SECTION
 
 _KEY: Final = FormField(name="key", label="Key", required=True)

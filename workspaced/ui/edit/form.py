@@ -18,8 +18,7 @@ from workspaced.core.problems import Invalid
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import see_other
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["line", "text", "lines", "number", "json", "check", "choice", "several", "secret"]

@@ -20,10 +20,8 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.workspaces import workspace_trail
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
-from workspaced.ui.sink_icon import icon_of
-from workspaced.ui.workspaces import SECTION
+from workspaced.ui.renderer import PageView, shown_digest
+from workspaced.ui.workspaces import SECTION, icon_of
 
 _FIRST: Final = ("label", "description", "tags")
 

@@ -23,8 +23,7 @@ from workspaced.ui.edit.form import (
     texts_of,
 )
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.webhooks import SECTION, is_owner
 
 _ALL: Final[Link] = (address("webhooks"), "Webhooks")

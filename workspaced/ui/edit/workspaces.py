@@ -21,8 +21,7 @@ from workspaced.ui.edit.form import (
     with_values,
 )
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _ALL: Final[Link] = (address("workspaces"), "Workspaces")
