@@ -26,6 +26,13 @@ def postgres_databases() -> Iterator[Databases]:
         yield made
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests with the marker ``sqlite`` with SQLite only."""
+    if "postgres" in metafunc.fixturenames and metafunc.definition.get_closest_marker("sqlite"):
+        metafunc.definition.add_marker(pytest.mark.parametrize("postgres", ["sqlite"], indirect=True))
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
     """Run every test that has a service on both databases: None for SQLite, else the URL of a PostgreSQL database."""

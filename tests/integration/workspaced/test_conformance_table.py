@@ -93,6 +93,7 @@ def test_every_row_of_the_document_has_its_failures() -> None:
     assert {row for row, marks in MARKS.items() if {"409", "422"} & set(marks.split())} <= set(STATES)
 
 
+@pytest.mark.sqlite
 async def test_the_failures_common_to_all_rows(http: httpx.AsyncClient, transport: httpx.ASGITransport) -> None:
     # contract G13
     sample = await create_sample_workspace(http)
@@ -149,6 +150,7 @@ async def test_the_same_idempotency_key_with_another_body_is_422_and_nothing_is_
             assert second.status_code == 422, (row.id, second.text)
 
 
+@pytest.mark.sqlite
 async def test_every_row_is_429_for_a_caller_beyond_its_rate(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
@@ -165,6 +167,7 @@ async def test_every_row_is_429_for_a_caller_beyond_its_rate(
             assert int(response.headers["Retry-After"]) > 0
 
 
+@pytest.mark.sqlite
 async def test_every_row_is_503_while_the_database_is_unavailable(settings: WorkspacedSettings) -> None:
     away = dataclasses.replace(settings, postgres=postgres_address("postgresql://unknown@127.0.0.1:1/nowhere"))
     sample = SampleWorkspace(**{field.name: ABSENT for field in dataclasses.fields(SampleWorkspace)})
@@ -197,6 +200,7 @@ async def test_an_exhausted_quota_is_409(
         assert (response.status_code, response.json()["code"]) == (409, "quota_exceeded")
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("row", [row for row in ROWS if row.id in EVENTS], ids=lambda row: row.id)
 async def test_each_row_emits_its_events_and_no_others(
     http: httpx.AsyncClient, settings: WorkspacedSettings, row: Row
@@ -218,6 +222,7 @@ async def test_each_row_emits_its_events_and_no_others(
     assert [one for one in reported if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
 
 
+@pytest.mark.sqlite
 async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     sample = await create_sample_workspace(http)
     await _subscribe(http, sample)

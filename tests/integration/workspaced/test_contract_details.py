@@ -15,6 +15,8 @@ from tests.support.database_client import DatabaseClient
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
+pytestmark = pytest.mark.sqlite
+
 MakeKey = Callable[..., str]
 
 

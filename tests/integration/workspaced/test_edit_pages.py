@@ -17,6 +17,8 @@ from tests.support.api_client import api_client
 from workspaced.app import Application, running
 from workspaced.settings.model import WorkspacedSettings
 
+pytestmark = pytest.mark.sqlite
+
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 

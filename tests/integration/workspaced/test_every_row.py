@@ -51,6 +51,7 @@ async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -
         assert response.is_success, (operation.name, response.text)
 
 
+@pytest.mark.sqlite
 async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: httpx.AsyncClient) -> None:
     # contract G14
     sample = await create_sample_workspace(http)
@@ -69,6 +70,7 @@ async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: htt
             assert problem.json()["code"] == response.headers["X-Error-Code"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "operation",
     [one for one in OPERATIONS if one.success.content is None],
@@ -82,6 +84,7 @@ async def test_a_204_has_zero_bytes_and_no_content_type(http: httpx.AsyncClient,
     assert "Content-Type" not in response.headers
 
 
+@pytest.mark.sqlite
 async def test_every_rejection_of_every_operation_has_a_json_body_with_error_and_its_request_id(
     http: httpx.AsyncClient,
 ) -> None:
@@ -99,6 +102,12 @@ async def test_every_rejection_of_every_operation_has_a_json_body_with_error_and
             assert isinstance(body["error"], str), (operation.name, response.text)
             assert response.headers["X-Request-Id"] == headers["X-Request-Id"]
             assert response.headers["X-Error-Code"]
+            if response.headers["Content-Type"] == "application/problem+json":
+                assert (body["status"], body["error"]) == (response.status_code, body["title"])
+                assert (body["requestId"], body["instance"]) == (
+                    headers["X-Request-Id"],
+                    response.request.url.raw_path.partition(b"?")[0].decode(),
+                )
     assert seen >= {400, 401, 403, 404, 405, 412, 413, 415}
 
 

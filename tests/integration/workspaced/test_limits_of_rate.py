@@ -15,6 +15,8 @@ from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.port import StorageUnusable
 
+pytestmark = pytest.mark.sqlite
+
 
 @asynccontextmanager
 async def _client(settings: WorkspacedSettings, key: str | None, **more: object) -> AsyncIterator[httpx.AsyncClient]:

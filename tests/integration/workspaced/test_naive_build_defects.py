@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.sqlite
+
 
 async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncClient, sink: str) -> None:
     # contract G16

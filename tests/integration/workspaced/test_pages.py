@@ -21,6 +21,8 @@ from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
+pytestmark = pytest.mark.sqlite
+
 OWN = {"Origin": "http://service"}
 
 

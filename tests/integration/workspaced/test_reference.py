@@ -13,6 +13,8 @@ import pytest
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
 async def test_both_are_open_to_every_caller_and_are_cached(http: httpx.AsyncClient, path: str) -> None:

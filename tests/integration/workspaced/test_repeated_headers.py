@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from ingestd.process.request_headers import SINGLE
+
+pytestmark = pytest.mark.sqlite
 
 
 async def test_a_header_with_one_value_that_occurs_twice_is_refused(http: httpx.AsyncClient, sink: str) -> None:

@@ -18,6 +18,8 @@ from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.ui import entries as entries_page
 
+pytestmark = pytest.mark.sqlite
+
 KEY = re.compile(r'<th scope="row" class="key"><a href="[^"]*"><bdi>(.*?)</bdi>')
 NEXT = re.compile(r'rel="next" href="([^"]*)"')
 
