@@ -117,18 +117,16 @@ class Application:
         )
         self.operations: tuple[Operation, ...] = (
             *health.operations(self._require_ready),
-            *workspaces.operations(settings.limits),
-            *data_sinks.operations(settings.limits),
-            *history_routes.operations(settings.limits),
-            *blocks.operations(settings.limits),
-            *api_keys.operations(settings.limits),
+            *workspaces.operations(limits),
+            *data_sinks.operations(limits),
+            *history_routes.operations(limits),
+            *blocks.operations(limits),
+            *api_keys.operations(limits),
             *audit_log.operations(limits),
-            *webhooks.operations(settings.limits, self._secret_box),
-            *delivery_routes.operations(settings.limits, self._secret_box),
-            *upload_routes.operations(
-                settings.limits, self._blobs, self._upload_links, self._authentication.verify_again
-            ),
-            *file_routes.operations(settings.limits),
+            *webhooks.operations(limits, self._secret_box),
+            *delivery_routes.operations(limits, self._secret_box),
+            *upload_routes.operations(limits, self._blobs, self._upload_links, self._authentication.verify_again),
+            *file_routes.operations(limits),
             *download_routes.operations(self._blobs),
             *self.publication.operations(pages=settings.docs),
         )
@@ -171,17 +169,18 @@ class Application:
             observer=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
-        days = 86_400_000
+
+        def ago(days: int) -> int:
+            return now_ms() - days * 86_400_000
+
         self._maintenance_jobs = MaintenanceJobs(
             {
                 "purge_workspaces": lambda: retention.purge(
-                    self._store, _PURGE_STEPS, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                    self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=now_ms()
                 ),
-                "drop_audit_log": lambda: audit.drop_older(
-                    self._store, before=now_ms() - settings.limits.audit_days * days
-                ),
+                "drop_audit_log": lambda: audit.drop_older(self._store, before=ago(limits.audit_days)),
                 "purge_files": lambda: file_retention.purge_deleted(
-                    self._store, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                    self._store, before=ago(limits.deleted_days), now=now_ms()
                 ),
                 "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
@@ -189,42 +188,38 @@ class Application:
                     self._store, default=settings.history, now=clock.now()
                 ),
                 "drop_old_events": lambda: delivery_store.remove_older(
-                    self._store, before=now_ms() - settings.deliveries.keep_days * days
+                    self._store, before=ago(settings.deliveries.keep_days)
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,
-                "drop_old_writers": lambda: writers.drop_older(self._store, before=now_ms() - writers.KEPT_DAYS * days),
+                "drop_old_writers": lambda: writers.drop_older(self._store, before=ago(writers.KEPT_DAYS)),
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.maintenance_seconds,
             observer=self.metrics.maintenance_job_ended,
         )
+        seldom = partial(IncrementalJob, store=self._store, every_seconds=settings.maintenance_seconds)
+        excess = partial(history_store.drop_excess, default=settings.history)
         self._jobs = (
-            IncrementalJob(
+            seldom(
                 "remove_deleted_sinks",
-                self._store,
                 channel=DELETED_SINKS,
                 pending=sink_store.any_deleted,
                 step=sink_store.remove_deleted,
                 rows=1_000,
-                every_seconds=settings.maintenance_seconds,
             ),
-            IncrementalJob(
+            seldom(
                 "remove_deleted_webhooks",
-                self._store,
                 channel=webhook_store.DELETED_WEBHOOKS,
                 pending=webhook_store.any_deleted,
                 step=webhook_store.remove_deleted,
                 rows=200,
-                every_seconds=settings.maintenance_seconds,
             ),
-            IncrementalJob(
+            seldom(
                 "drop_excess_entry_changes",
-                self._store,
                 channel=CHANGES,
                 pending=history_store.has_excess,
-                step=partial(history_store.drop_excess, default=settings.history),
+                step=excess,
                 rows=1_000,
-                every_seconds=settings.maintenance_seconds,
             ),
             IncrementalJob(
                 "fan_out_events",

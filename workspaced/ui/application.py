@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import Final
@@ -25,7 +26,7 @@ from workspaced.ui.edit.routes import edit_routes
 from workspaced.ui.edit.table_import import ReadTableFile
 from workspaced.ui.live import LiveLimits, LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
-from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
+from workspaced.ui.protection import SAFETY, is_same_origin, keep_cookie, safe_return, token_of
 from workspaced.ui.renderer import Assets, PageView, Renderer
 from workspaced.ui.routes import FORM_BYTES, Route, routes
 from workspaced.ui.sessions import Session, Sessions
@@ -184,7 +185,7 @@ class Pages:
         await self._sessions.end(
             session, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
         )
-        return see_other(_SIGN_IN, drop_cookie(scheme=client_scheme(scope, headers, self._proxies)))
+        return see_other(_SIGN_IN, keep_cookie("", seconds=0, scheme=client_scheme(scope, headers, self._proxies)))
 
     def _rendered(self, view: PageView, session: Session | None) -> Response:
         body = self._rendering.page(
@@ -257,7 +258,7 @@ async def _read_form(
     most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
     form = {} if most is None else await _form(receive, headers, limit=most)
     sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
-    is_proven = same_token(sent, session.form_token)
+    is_proven = hmac.compare_digest(sent.encode(), session.form_token.encode())
     if not is_proven and not (isinstance(route, Route) and route.keeps_input):
         raise PageRefused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
     return form, is_proven

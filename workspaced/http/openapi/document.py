@@ -78,7 +78,7 @@ def document(
             "title": "workspaced",
             "version": version,
             "summary": "The engineering data workspace service.",
-            "description": _ABOUT + _client_limits(limits),
+            "description": _ABOUT + _CLIENTS.format(**dataclasses.asdict(limits)),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
@@ -235,11 +235,6 @@ def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[s
             for name, link in success.links.items()
         }
     return result
-
-
-def _client_limits(limits: Limits) -> str:
-    """Return the limits of every request."""
-    return _CLIENTS.format(**dataclasses.asdict(limits))
 
 
 def _possible(one: _Described) -> set[int]:

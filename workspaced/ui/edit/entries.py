@@ -48,7 +48,7 @@ async def create_entry(request: PageRequest) -> PageView | Response:
 
 async def edit_entry(request: PageRequest) -> PageView | Response:
     """Show the form of an entry, or change it."""
-    page, found = await _page(request, "Edit entry", "edit", "Save")
+    page, found = await _page(request, "Edit entry", "edit")
     entry = found.record
     fields = [
         dataclasses.replace(_VALUE, value=entry["value"] or ""),
@@ -61,7 +61,7 @@ async def edit_entry(request: PageRequest) -> PageView | Response:
 
 async def delete_entry(request: PageRequest) -> PageView | Response:
     """Ask whether to delete an entry, or delete it."""
-    page, found = await _page(request, "Delete entry", "delete", "Delete entry")
+    page, found = await _page(request, "Delete entry", "delete")
     key = found.record["key"]
     page = dataclasses.replace(
         page,
@@ -194,7 +194,7 @@ async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tuple[FormPage, ApiResponse]:
+async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, ApiResponse]:
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1")).record
     key = request.names["key"]
@@ -206,7 +206,6 @@ async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tup
         section=SECTION,
         trail=[*sink_trail(workspace, sink), (sink_address(request, "entries", key), key)],
         action=sink_address(request, "entries", key, verb),
-        submit=submit,
         back=sink_address(request, "entries", key),
         hidden={SHOWN: entry_digest(found.record)},
     )

@@ -62,14 +62,17 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
-    """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form."""
+    """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form.
+
+    The button of a dangerous one has the words of the title.
+    """
 
     title: str
     section: str
     trail: Sequence[Link]
     action: str
-    submit: str
     back: str
+    submit: str = "Save"
     fields: Sequence[FormField] = ()
     sentences: Sequence[str] = ()
     hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -91,7 +91,6 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=sink_trail(workspace, sink),
         action=sink_address(request, "edit"),
-        submit="Save",
         back=sink_address(request),
         fields=with_values(fields, _values_of(sink)),
         hidden={SHOWN: shown_digest(_values_of(sink))},
@@ -119,7 +118,6 @@ async def delete_sink(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=sink_trail(workspace, sink),
         action=sink_address(request, "delete"),
-        submit="Delete data sink",
         back=sink_address(request),
         sentences=[
             f"The data sink {named} is deleted for all users (entries: {found.total}). This can't be undone.",

@@ -75,7 +75,6 @@ async def edit_workspace(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=workspace_trail(workspace),
         action=address("workspaces", workspace["id"], "edit"),
-        submit="Save",
         back=address("workspaces", workspace["id"]),
         fields=with_values(fields, workspace),
         hidden={SHOWN: shown_digest(values_of(workspace))},
@@ -97,7 +96,6 @@ async def delete_workspace(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=workspace_trail(workspace),
         action=address("workspaces", workspace["id"], "delete"),
-        submit="Delete workspace",
         back=address("workspaces", workspace["id"]),
         sentences=[
             f"The workspace “{workspace['label']}” is deleted for all users ({counts}).",
