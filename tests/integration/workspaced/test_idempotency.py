@@ -80,6 +80,7 @@ async def test_of_equal_concurrent_requests_one_is_applied(http: httpx.AsyncClie
     assert len((await http.get(f"{sinks}/list")).json()) == 1
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, '"', "ü"])
 async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
     # contract G18

@@ -6,6 +6,7 @@ import json
 from typing import cast
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from workspaced.app import Application
@@ -34,6 +35,7 @@ async def test_both_databases_report_their_gauges(transport: httpx.ASGITransport
     assert (levels.database_bytes or 0) > 100_000
 
 
+@pytest.mark.sqlite
 async def test_no_label_has_a_value_that_a_client_chose(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
@@ -52,6 +54,7 @@ async def test_no_label_has_a_value_that_a_client_chose(
     assert metrics["workspaced_http_requests_in_flight"] == 0
 
 
+@pytest.mark.sqlite
 async def test_a_repeated_response_counts_no_written_entry(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
