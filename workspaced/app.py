@@ -64,7 +64,6 @@ from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels
 from workspaced.telemetry.metrics import Metrics
 from workspaced.ui.application import Pages
-from workspaced.ui.live import LiveLimits
 from workspaced.ui.sessions import Sessions
 
 # The steps of a purge. Rows that refer to others are removed first.
@@ -149,11 +148,6 @@ class Application:
             schema_of=self.publication.schema_of,
             sessions=self._sessions,
             proxies=settings.proxies,
-            live=LiveLimits(
-                streams=limits.live_streams,
-                of_key=limits.live_streams_per_key,
-                of_address=limits.live_streams_per_address,
-            ),
             limits=limits,
             read_table_file=TableFiles(settings.data, settings.conversion).read,
         )

@@ -24,7 +24,7 @@ from workspaced.settings.model import Limits
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.edit.routes import edit_routes
 from workspaced.ui.edit.table_import import ReadTableFile
-from workspaced.ui.live import LiveLimits, LiveUpdates
+from workspaced.ui.live import LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.protection import SAFETY, is_same_origin, keep_cookie, safe_return, token_of
 from workspaced.ui.renderer import Assets, PageView, Renderer
@@ -57,7 +57,6 @@ class Pages:
         schema_of: Callable[[str], Schema],
         sessions: Sessions,
         proxies: Proxies,
-        live: LiveLimits,
         limits: Limits,
         read_table_file: ReadTableFile,
     ) -> None:
@@ -71,7 +70,7 @@ class Pages:
         self._proxies = proxies
         self._assets = Assets()
         self._rendering = Renderer(self._assets)
-        self.live = LiveUpdates(self._rendering, sessions, limits=live)
+        self.live = LiveUpdates(self._rendering, sessions, limits=limits)
         self._routes: Routes[Route | _BuiltIn] = Routes()
         for route in (*routes(self.live), *edit_routes(limits, read_table_file)):
             self._routes.add(route.method, route.path, route)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final
@@ -21,6 +20,7 @@ from workspaced.http.description import Success
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Headers, Response, etag
 
+_FRESH_SECONDS: Final = 300
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _CODE: Final = re.compile(r"`([^`]+)`")
 _PARAGRAPH: Final = re.compile(r"\n\s*\n")
@@ -33,89 +33,54 @@ _ENVIRONMENT: Final = jinja2.Environment(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayedOperation:
-    """An operation or an event as the page shows it; all references except those to schemas are resolved."""
-
-    id: str
-    method: str
-    path: str
-    summary: str
-    description: str
-    needs: str
-    parameters: tuple[Mapping[str, Any], ...]
-    body: Mapping[str, Any] | None
-    responses: tuple[tuple[str, Mapping[str, Any]], ...]
-
-
-class ReferencePage:
-    """The reference page of one document."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = document
-
-    @cached_property
-    def style(self) -> str:
-        """Return the style sheet, which the page contains."""
-        return files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
-
-    @cached_property
-    def html(self) -> str:
-        """Return the page."""
-        document = self._document
-        operations = list(self._operations())
-        api_sections = [
+def reference_page(document: Mapping[str, Any], style: str) -> str:
+    """Return the reference page of a document as HTML."""
+    operations = [
+        (item[method]["tags"][0], _displayed(document, path, method, item[method]))
+        for path, item in document["paths"].items()
+        for method in _METHODS
+        if method in item
+    ]
+    return _ENVIRONMENT.get_template("reference.html").render(
+        info=document["info"],
+        style=Markup(style),  # noqa: S704  from our own file
+        api_sections=[
             (tag["name"], tag["description"], [one for name, one in operations if name == tag["name"]])
             for tag in document["tags"]
-        ]
-        return _ENVIRONMENT.get_template("reference.html").render(
-            info=document["info"],
-            style=Markup(self.style),  # noqa: S704  from our own file
-            api_sections=api_sections,
-            events=[
-                self._displayed_operation(name, "post", item["post"]) for name, item in document["webhooks"].items()
-            ],
-            schemas=document["components"]["schemas"],
-            prose=prose,
-            brief=brief,
-            schema=pretty,
-        )
+        ],
+        events=[_displayed(document, name, "post", item["post"]) for name, item in document["webhooks"].items()],
+        schemas=document["components"]["schemas"],
+        prose=prose,
+        brief=brief,
+        schema=pretty,
+    )
 
-    def _operations(self) -> Iterator[tuple[str, DisplayedOperation]]:
-        for path, item in self._document["paths"].items():
-            for method in _METHODS:
-                if method in item:
-                    operation = item[method]
-                    yield operation["tags"][0], self._displayed_operation(path, method, operation)
 
-    def _displayed_operation(self, path: str, method: str, operation: Mapping[str, Any]) -> DisplayedOperation:
-        responses = []
-        for status, response in operation["responses"].items():
-            resolved = dict(self._resolved(response))
-            resolved["headers"] = {name: self._resolved(one) for name, one in resolved.get("headers", {}).items()}
-            responses.append((status, resolved))
-        return DisplayedOperation(
-            id=operation["operationId"],
-            method=method.upper(),
-            path=path,
-            summary=operation["summary"],
-            description=operation["description"],
-            needs=" ".join(
-                scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
-            ),
-            parameters=tuple(self._resolved(one) for one in operation.get("parameters", ())),
-            body=operation.get("requestBody"),
-            responses=tuple(responses),
-        )
+def _displayed(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation or an event as the page shows it; all references except those to schemas are resolved."""
 
-    def _resolved(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    def resolved(value: Mapping[str, Any]) -> Mapping[str, Any]:
         found: Any = value
         if "$ref" in value:
-            found = self._document
+            found = document
             for part in value["$ref"].removeprefix("#/").split("/"):
                 found = found[part]
-        resolved: Mapping[str, Any] = found
-        return resolved
+        return dict(found)
+
+    responses = [(status, resolved(response)) for status, response in operation["responses"].items()]
+    return {
+        "id": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "summary": operation["summary"],
+        "description": operation["description"],
+        "needs": " ".join(
+            scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
+        ),
+        "parameters": [resolved(one) for one in operation.get("parameters", ())],
+        "body": operation.get("requestBody"),
+        "responses": [(status, {"headers": {}, **response}) for status, response in responses],
+    }
 
 
 def policy(style: str) -> str:
@@ -172,9 +137,6 @@ def brief(schema: Mapping[str, Any]) -> Markup:
     return Markup(", ").join(about)
 
 
-_FRESH_SECONDS = 300
-
-
 class Publication:
     """The document and its reference page. ``build`` generates the document, and is called once."""
 
@@ -219,8 +181,8 @@ class Publication:
 
     @cached_property
     def _rendered(self) -> tuple[bytes, str]:
-        reference = ReferencePage(self.document)
-        return reference.html.encode(), policy(reference.style)
+        style = files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
+        return reference_page(self.document, style).encode(), policy(style)
 
     async def _json(self, call: Call) -> Response:
         """Get this description.
