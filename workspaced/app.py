@@ -273,23 +273,14 @@ class Application:
             await self._blobs.stop()
 
     async def _prepare(self) -> None:
-        """Prepare the first request: apply the constants of the data, and seal unsealed secrets.
-
-        Raises:
-            StorageUnusable: the settings contradict the constants of the data.
-            UnavailableProblem: the database can't be reached, or has another schema.
-        """
+        """Prepare the first request: apply the constants of the data, and seal unsealed secrets."""
         await self._apply_constants()
         if self._secret_box.seals:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
         await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now_ms()))
 
     async def _apply_constants(self) -> None:
-        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.
-
-        Raises:
-            StorageUnusable: the settings contradict it.
-        """
+        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links."""
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
         stored = await self._store.write(lambda tx: resolve_secret(tx, self._secret_box))
@@ -297,11 +288,7 @@ class Application:
         self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:
-        """Create the folder of the bytes of files.
-
-        Raises:
-            StorageUnusable: it can't be created.
-        """
+        """Create the folder of the bytes of files."""
         try:
             await self._blobs.start()
         except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from typing import Any
 
 from workspaced.core.asgi import ClientDisconnect, Receive
 from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
@@ -20,59 +21,46 @@ _GZIP = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1_048_576
 
 
-class IdentityCoding:
-    """A body that is not compressed."""
+class BodyDecoder:
+    """Counts the bytes of a body, and decompresses one gzip member if ``is_gzip``."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, is_gzip: bool) -> None:
         self._limit = limit
         self._length = 0
+        self._stream = zlib.decompressobj(_GZIP) if is_gzip else None
 
     def pieces(self, part: bytes) -> Iterable[bytes]:
-        """Return the next bytes.
+        """Return the next bytes, decompressed, in pieces of bounded size.
 
         Raises:
-            TooLargeProblem: the body has more bytes than the limit.
-        """
-        self._length += len(part)
-        if self._length > self._limit:
-            raise TooLargeProblem(self._limit)
-        return (part,)
-
-    def finish(self) -> None:
-        """Accept the end of the body."""
-
-
-class GzipCoding:
-    """A body that is one gzip member."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._length = 0
-        self._stream = zlib.decompressobj(_GZIP)
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """Yield the next bytes, decompressed, in pieces of bounded size.
-
-        Raises:
-            TooLargeProblem: they exceed the limit; no more than that is decompressed.
+            TooLargeProblem: the body has more bytes than the limit; no more than that is decompressed.
             Invalid: they are not gzip, or something follows the gzip member.
         """
-        if self._stream.eof and part:
+        if self._stream is not None:
+            return self._decompressed(part, self._stream)
+        self._count(part)
+        return (part,)
+
+    def _count(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._length > self._limit:
+            raise TooLargeProblem(self._limit)
+
+    def _decompressed(self, part: bytes, stream: Any) -> Iterator[bytes]:
+        if stream.eof and part:
             raise _invalid_gzip()
         while True:
             most = min(_PIECE_BYTES, self._limit - self._length + 1)
             try:
-                piece = self._stream.decompress(part, most)
+                piece = stream.decompress(part, most)
             except zlib.error:
                 raise _invalid_gzip() from None
-            self._length += len(piece)
-            if self._length > self._limit:
-                raise TooLargeProblem(self._limit)
-            if self._stream.unused_data:
+            self._count(piece)
+            if stream.unused_data:
                 raise _invalid_gzip()
             yield piece
-            part = self._stream.unconsumed_tail
-            if self._stream.eof or (not part and len(piece) < most):
+            part = stream.unconsumed_tail
+            if stream.eof or (not part and len(piece) < most):
                 return
 
     def finish(self) -> None:
@@ -81,7 +69,7 @@ class GzipCoding:
         Raises:
             Invalid: the gzip member is not complete.
         """
-        if not self._stream.eof:
+        if self._stream is not None and not self._stream.eof:
             raise _invalid_gzip()
 
 
@@ -91,18 +79,16 @@ def most_received_bytes(headers: RequestHeaders, *, limit: int) -> int:
     return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
 
 
-def coding_of(headers: RequestHeaders, *, limit: int) -> IdentityCoding | GzipCoding:
+def coding_of(headers: RequestHeaders, *, limit: int) -> BodyDecoder:
     """Return the decoder for the header Content-Encoding.
 
     Raises:
         UnsupportedCoding: the header names another coding.
     """
     named = headers.get("Content-Encoding", "").strip().lower()
-    if named in {"", "identity"}:
-        return IdentityCoding(limit)
-    if named in {"gzip", "x-gzip"}:
-        return GzipCoding(limit)
-    raise UnsupportedCoding(named)
+    if named not in {"", "identity", "gzip", "x-gzip"}:
+        raise UnsupportedCoding(named)
+    return BodyDecoder(limit, is_gzip="gzip" in named)
 
 
 def _invalid_gzip() -> Invalid:

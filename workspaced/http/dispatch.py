@@ -221,10 +221,6 @@ class Dispatch:
         """Return the caller, and use a token of its rate limit, or of its address's if it sends no key (contract G20).
 
         The caller of an internal request is known, and the request may be exempt from the rate limit.
-
-        Raises:
-            UnauthenticatedProblem: the key is not valid.
-            TooManyRequests: the caller exceeds its rate, or too many invalid keys came from its address.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
@@ -327,11 +323,7 @@ def _without_operation(method: str, match: Match[Operation]) -> Response:
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
-    """Return the names in the path with their values, all of which are text.
-
-    Raises:
-        Invalid: a value is not UTF-8 or contains U+0000.
-    """
+    """Return the names in the path with their values, all of which are text."""
     readable = {name: value for name, value in found.items() if value is not None}
     if len(readable) < len(found):
         raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")
@@ -339,11 +331,7 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
 
 
 def _client_id(headers: RequestHeaders, longest: int, *, required: bool) -> str | None:
-    """Return the header ClientId (contract A8).
-
-    Raises:
-        Invalid: it is required and missing, or is not visible ASCII text of a permitted length.
-    """
+    """Return the header ClientId (contract A8)."""
     value: str | None = headers.get(names.CLIENT_ID)
     if value is None:
         if not required:

@@ -221,11 +221,7 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
 
 
 def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: Scope) -> Response:
-    """Redirect to the form for signing in.
-
-    Raises:
-        PageRefused: a script sent the request, or it is a form with what its user has typed.
-    """
+    """Redirect to the form for signing in."""
     if route.name == "live" or _wants_json(headers):
         raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
     if route.keeps_input and scope["method"] == "POST":
@@ -235,11 +231,7 @@ def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: S
 
 
 def _require_same_origin(headers: RequestHeaders) -> None:
-    """Check that one of these pages sent the request.
-
-    Raises:
-        PageRefused: a page of another site sent it.
-    """
+    """Check that one of these pages sent the request."""
     if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
 
@@ -247,13 +239,7 @@ def _require_same_origin(headers: RequestHeaders) -> None:
 async def _read_form(
     route: Route | _BuiltIn, session: Session, receive: Receive, headers: RequestHeaders
 ) -> tuple[dict[str, str], bool]:
-    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it.
-
-    Raises:
-        PageRefused: it has no token of the session, and its route does not show it again.
-        TooLargeProblem: it is longer than the route permits.
-        Invalid: it can't be read.
-    """
+    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it."""
     most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
     form = {} if most is None else await _form(receive, headers, limit=most)
     sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
@@ -269,12 +255,7 @@ def _wants_json(headers: RequestHeaders) -> bool:
 
 
 async def _form(receive: Receive, headers: RequestHeaders, *, limit: int) -> dict[str, str]:
-    """Return the fields of a form; the values of a field that occurs several times are lines.
-
-    Raises:
-        TooLargeProblem: it has more than ``limit`` bytes.
-        Invalid: it can't be read.
-    """
+    """Return the fields of a form; the values of a field that occurs several times are lines."""
     body = await read_body(receive, headers, limit=limit)
     most = _FORM_FIELDS if limit <= FORM_BYTES else _LONG_FORM_FIELDS
     try:

@@ -120,11 +120,7 @@ async def _comparison(request: PageRequest, since: str, until: str) -> ApiRespon
 
 
 def _moment(text: str) -> str:
-    """Return the timestamp of a moment of the form, which is in UTC.
-
-    Raises:
-        PageRefused: it is none.
-    """
+    """Return the timestamp of a moment of the form, which is in UTC."""
     if not _MOMENT.fullmatch(text):
         raise PageRefused(400, "Not a moment", "Write a moment as 2026-11-23T09:30:00.")
     seconds = text if text.count(":") > 1 else f"{text}:00"

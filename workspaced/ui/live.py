@@ -123,11 +123,7 @@ class LiveUpdates:
             return b"", seen, False
 
     async def _look(self, request: PageRequest, session: Session, seen: str) -> tuple[bytes, str]:
-        """Return the event to send, empty if nothing changed, and the version that the page then has.
-
-        Raises:
-            PageRefused: the API responds with an error.
-        """
+        """Return the event to send, empty if nothing changed, and the version that the page then has."""
         entry_range = entry_range_of(request)
         api = request.api.for_principal(session.principal)
         response = await api.request(

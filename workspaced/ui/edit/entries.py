@@ -162,12 +162,7 @@ async def _create(request: PageRequest, key: str, *, stored: str | None = None) 
 
 
 async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> ApiResponse:
-    """Change an entry, and return it as it was.
-
-    Raises:
-        ChangedMeanwhile: it has other values than the page showed.
-        PageRefused: the API responds with an error.
-    """
+    """Change an entry, and return it as it was."""
     if stored is None:
         stored = (await request.get(*sink_path(request), key)).record["value"]
     return await save(
@@ -179,7 +174,7 @@ async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> 
 
 
 async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
-    """Delete an entry, and return it as it was; errors as of `_set`."""
+    """Delete an entry, unless it has other values than the page showed; return it as it was."""
     for attempt in range(1, _ATTEMPTS + 1):
         found = await request.get(*sink_path(request), key)
         if entry_digest(found.record) != request.form.get(SHOWN):
