@@ -153,6 +153,7 @@ async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Works
     assert await _state(http, sample) == before
 
 
+@pytest.mark.sqlite
 async def test_the_same_idempotency_key_with_another_body_is_422_and_nothing_is_applied(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
@@ -196,6 +197,7 @@ async def test_every_row_is_503_while_the_database_is_unavailable(settings: Work
             assert (response.status_code, response.headers["Retry-After"]) == (503, "5"), row.id
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("row", "quota"),
     [
