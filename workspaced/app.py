@@ -18,10 +18,10 @@ from workspaced.core.clock import Clock, now_ms
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.dispatch import Dispatch
-from workspaced.http.mounted_apps import MountedApps
 from workspaced.http.openapi.document import document
 from workspaced.http.openapi.routes import Publication
 from workspaced.http.operations import Operation
+from workspaced.http.paths import raw_path_of
 from workspaced.http.tracing import Tracing
 from workspaced.resources.api_keys import routes as api_keys
 from workspaced.resources.api_sections import api_sections
@@ -48,7 +48,7 @@ from workspaced.resources.workspaces import routes as workspaces
 from workspaced.security import audit_log as audit
 from workspaced.security import key_store as access_store
 from workspaced.security.authentication import Authentication
-from workspaced.security.egress.backend import Resolver, system_resolver
+from workspaced.security.egress.client import Resolver, system_resolver
 from workspaced.security.rate_limits import RateLimit
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
@@ -63,7 +63,6 @@ from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels
 from workspaced.telemetry.metrics import Metrics
 from workspaced.ui.application import Pages
-from workspaced.ui.live import LiveLimits
 from workspaced.ui.sessions import Sessions
 
 # The steps of a purge. Rows that refer to others are removed first.
@@ -116,18 +115,16 @@ class Application:
         )
         self.operations: tuple[Operation, ...] = (
             *health.operations(self._require_ready),
-            *workspaces.operations(settings.limits),
-            *data_sinks.operations(settings.limits),
-            *history_routes.operations(settings.limits),
-            *blocks.operations(settings.limits),
-            *api_keys.operations(settings.limits),
+            *workspaces.operations(limits),
+            *data_sinks.operations(limits),
+            *history_routes.operations(limits),
+            *blocks.operations(limits),
+            *api_keys.operations(limits),
             *audit_log.operations(limits),
-            *webhooks.operations(settings.limits, self._secret_box),
-            *delivery_routes.operations(settings.limits, self._secret_box),
-            *upload_routes.operations(
-                settings.limits, self._blobs, self._upload_links, self._authentication.verify_again
-            ),
-            *file_routes.operations(settings.limits),
+            *webhooks.operations(limits, self._secret_box),
+            *delivery_routes.operations(limits, self._secret_box),
+            *upload_routes.operations(limits, self._blobs, self._upload_links, self._authentication.verify_again),
+            *file_routes.operations(limits),
             *download_routes.operations(self._blobs),
             *self.publication.operations(pages=settings.docs),
         )
@@ -150,11 +147,6 @@ class Application:
             schema_of=self.publication.schema_of,
             sessions=self._sessions,
             proxies=settings.proxies,
-            live=LiveLimits(
-                streams=limits.live_streams,
-                of_key=limits.live_streams_per_key,
-                of_address=limits.live_streams_per_address,
-            ),
             limits=limits,
             read_table_file=TableFiles(settings.data, settings.conversion).read,
         )
@@ -170,17 +162,18 @@ class Application:
             observer=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
-        days = 86_400_000
+
+        def ago(days: int) -> int:
+            return now_ms() - days * 86_400_000
+
         self._maintenance_jobs = MaintenanceJobs(
             {
                 "purge_workspaces": lambda: retention.purge(
-                    self._store, _PURGE_STEPS, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                    self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=now_ms()
                 ),
-                "drop_audit_log": lambda: audit.drop_older(
-                    self._store, before=now_ms() - settings.limits.audit_days * days
-                ),
+                "drop_audit_log": lambda: audit.drop_older(self._store, before=ago(limits.audit_days)),
                 "purge_files": lambda: file_retention.purge_deleted(
-                    self._store, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                    self._store, before=ago(limits.deleted_days), now=now_ms()
                 ),
                 "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
@@ -188,42 +181,38 @@ class Application:
                     self._store, default=settings.history, now=clock.now()
                 ),
                 "drop_old_events": lambda: delivery_store.remove_older(
-                    self._store, before=now_ms() - settings.deliveries.keep_days * days
+                    self._store, before=ago(settings.deliveries.keep_days)
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,
-                "drop_old_writers": lambda: writers.drop_older(self._store, before=now_ms() - writers.KEPT_DAYS * days),
+                "drop_old_writers": lambda: writers.drop_older(self._store, before=ago(writers.KEPT_DAYS)),
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.maintenance_seconds,
             observer=self.metrics.maintenance_job_ended,
         )
+        seldom = partial(IncrementalJob, store=self._store, every_seconds=settings.maintenance_seconds)
+        excess = partial(history_store.drop_excess, default=settings.history)
         self._jobs = (
-            IncrementalJob(
+            seldom(
                 "remove_deleted_sinks",
-                self._store,
                 channel=DELETED_SINKS,
                 pending=sink_store.any_deleted,
                 step=sink_store.remove_deleted,
                 rows=1_000,
-                every_seconds=settings.maintenance_seconds,
             ),
-            IncrementalJob(
+            seldom(
                 "remove_deleted_webhooks",
-                self._store,
                 channel=webhook_store.DELETED_WEBHOOKS,
                 pending=webhook_store.any_deleted,
                 step=webhook_store.remove_deleted,
                 rows=200,
-                every_seconds=settings.maintenance_seconds,
             ),
-            IncrementalJob(
+            seldom(
                 "drop_excess_entry_changes",
-                self._store,
                 channel=CHANGES,
                 pending=history_store.has_excess,
-                step=partial(history_store.drop_excess, default=settings.history),
+                step=excess,
                 rows=1_000,
-                every_seconds=settings.maintenance_seconds,
             ),
             IncrementalJob(
                 "fan_out_events",
@@ -235,13 +224,16 @@ class Application:
                 every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
-        self._web = Tracing(
-            MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
-        )
+        self._web = Tracing(self._forward, self.metrics, log_successes=settings.log_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of the ASGI server."""
         await self._web(scope, receive, send)
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward a request to the pages or to the API, by the first segment of its path as sent."""
+        is_page = raw_path_of(scope).removeprefix(b"/").partition(b"/")[0] == b"ui"
+        await (self._pages if is_page else self._dispatch)(scope, receive, send)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
@@ -280,23 +272,14 @@ class Application:
             await self._blobs.stop()
 
     async def _prepare(self) -> None:
-        """Prepare the first request: apply the constants of the data, and seal unsealed secrets.
-
-        Raises:
-            StorageUnusable: the settings contradict the constants of the data.
-            UnavailableProblem: the database can't be reached, or has another schema.
-        """
+        """Prepare the first request: apply the constants of the data, and seal unsealed secrets."""
         await self._apply_constants()
         if self._secret_box.seals:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
         await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now_ms()))
 
     async def _apply_constants(self) -> None:
-        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.
-
-        Raises:
-            StorageUnusable: the settings contradict it.
-        """
+        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links."""
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
         stored = await self._store.write(lambda tx: resolve_secret(tx, self._secret_box))
@@ -304,11 +287,7 @@ class Application:
         self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:
-        """Create the folder of the bytes of files.
-
-        Raises:
-            StorageUnusable: it can't be created.
-        """
+        """Create the folder of the bytes of files."""
         try:
             await self._blobs.start()
         except OSError as error:

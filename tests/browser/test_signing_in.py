@@ -20,21 +20,6 @@ def test_a_key_signs_in_and_signing_out_ends_the_session(browser: Browser, servi
     assert browser.heading == "Sign in"
 
 
-def test_a_wrong_key_is_reported_beside_the_field(browser: Browser, service: Service) -> None:
-    browser.go("/ui/sign-in")
-    browser.press(service.key[:-1] + "!", Keys.ENTER)
-    notice = browser.until(lambda: browser.find("[role=alert]"))
-    assert "not valid" in notice.text
-    assert browser.find("#key").get_attribute("aria-describedby") == notice.get_attribute("id")
-    assert browser.find("#key").get_attribute("value") == ""
-
-
-def test_the_requested_page_is_shown_after_signing_in(browser: Browser, service: Service) -> None:
-    browser.go("/ui/webhooks")
-    browser.press(service.key, Keys.ENTER)
-    browser.until(lambda: browser.heading == "Webhooks")
-
-
 def test_a_revoked_key_ends_open_sessions(browser: Browser, service: Service, make_key: MakeKey) -> None:
     sink = service.sink(service.workspace(), {"a": "1"})
     key = make_key("leaver")
@@ -45,13 +30,6 @@ def test_a_revoked_key_ends_open_sessions(browser: Browser, service: Service, ma
     browser.until(lambda: "You are signed out" in browser.find("#live").text)
     browser.go("/ui/workspaces")
     assert browser.heading == "Sign in"
-
-
-def test_a_key_without_permission_gets_a_message(browser: Browser, make_key: MakeKey) -> None:
-    browser.sign_in(make_key("daemon", role="pusher"))
-    browser.click("Webhooks")
-    browser.until(lambda: browser.heading == "Forbidden")
-    assert "This API key does not give the permission" in browser.text
 
 
 def test_a_form_is_kept_while_its_user_signs_in_again(signed_in: Browser, service: Service) -> None:

@@ -74,14 +74,6 @@ def test_a_webhook_is_managed_by_forms_and_by_keyboard(signed_in: Browser, servi
         signed_in.until(lambda: signed_in.heading == "Webhooks")
 
 
-def test_a_disabled_webhook_rejects_a_trial_with_a_message(signed_in: Browser, service: Service) -> None:
-    made = service.http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9999/in", "enabled": False})
-    signed_in.go(f"/ui/webhooks/{made.headers['Location'].rpartition('/')[2]}")
-    signed_in.click("Send a test event")
-    signed_in.until(lambda: signed_in.heading == "Conflict")
-    assert "The webhook is disabled" in signed_in.text
-
-
 def test_a_picture_has_a_thumbnail_and_a_download_and_can_be_converted_again(
     signed_in: Browser, service: Service
 ) -> None:

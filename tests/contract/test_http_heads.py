@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import pytest
 
-from connectors.push.listener import PushListener, PushResponse
+from connectors.push.endpoint import PushEndpoint
+from connectors.push.listener import PushListener
 from ingestd.process.http_server.server import HttpServer, listening
 from ingestd.settings.listen import ListenSettings
 from ingestd.web.message import WebRequest, WebResponse, text_response

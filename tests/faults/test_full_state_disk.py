@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon, running_daemon
-from tests.support.engineering_folder import command_here
+from tests.support.daemon_process import Daemon, here, running_daemon
 from tests.support.small_disk import Disk, LimitedFiles, MountedDisk, small_disk
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -117,9 +116,9 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         sentence = daemon.wait_for("state_unwritable")["sentence"]
         address = daemon.wait_for("listener_opened")["address"]
         shown = {
-            "status": command_here(site.config, "status").stdout,
+            "status": here(tmp_path, "status", "-c", str(site.config)).stdout,
             "page": httpx.get(address).text,
-            "why": command_here(site.config, "why", str(tmp_path / "drop" / "third.csv")).stdout,
+            "why": here(tmp_path, "why", str(tmp_path / "drop" / "third.csv"), "-c", str(site.config)).stdout,
         }
         assert [name for name, text in shown.items() if sentence not in html.unescape(text)] == []
         assert "being read" not in shown["why"]
@@ -128,11 +127,11 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         site.go_on()
         site.wait_for(expected, daemon)
         # Every other command reports a sentence, too.
-        status = command_here(site.config, "status")
+        status = here(tmp_path, "status", "-c", str(site.config))
         assert "Traceback" not in status.stderr
         disk.free(pid)
         daemon.wait_for("intake_resumed")
-        assert sentence not in command_here(site.config, "status").stdout
+        assert sentence not in here(tmp_path, "status", "-c", str(site.config)).stdout
         site.wait_for(expected | third, daemon)
         daemon.wait_for("partition_settled", partition="third.csv")
         assert daemon.process.pid == pid
@@ -140,7 +139,7 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         assert daemon.stop() == 0
         assert [event["event"] for event in daemon.events].count("daemon_ready") == 1
         assert not [event for event in daemon.events if "Traceback" in json.dumps(event)]
-    assert "0 pending" in command_here(site.config, "status").stdout
+    assert "0 pending" in here(tmp_path, "status", "-c", str(site.config)).stdout
 
 
 @pytest.mark.parametrize("disk", ["mounted", "limited"], indirect=True)
@@ -157,7 +156,7 @@ def test_a_daemon_that_is_stopped_on_a_full_disk_ends_cleanly_and_loses_nothing(
         pid = os.getpid()
         if isinstance(disk, MountedDisk):
             disk.free(pid)
-    assert command_here(site.config, "sync").returncode == 0
+    assert here(tmp_path, "sync", "-c", str(site.config)).returncode == 0
     assert site.values() == expected
 
 
@@ -171,7 +170,7 @@ def test_a_daemon_that_starts_on_a_full_disk_reports_it_and_waits_for_space(tmp_
             disk.fill(os.getpid())
             verbs = (["sync"], ["status"], ["check"], ["trace", "a"], ["rejected", "list"], ["why", "a"], ["drift"])
             for verb in verbs:
-                run = command_here(site.config, *verb)
+                run = here(tmp_path, *verb, "-c", str(site.config))
                 assert "Traceback" not in run.stderr, run.stderr
                 assert "mistake in ingestd" not in run.stderr
                 if verb == ["sync"]:

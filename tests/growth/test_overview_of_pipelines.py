@@ -17,7 +17,7 @@ from ingestd.daemon.source_passes import SourcePasses
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk.connector import WaitingFile, WaitingReason
+from ingestd.sdk.connector import Connector, WaitingFile, WaitingReason
 from ingestd.web.pages import PageContents
 from tests.contract.mirror_intake import entries, hashes
 from tests.support.work_counter import RATIO

@@ -32,6 +32,8 @@ OTHERS = {
     "DATABASE_URL": "",
     "ADMIN_HOST": "127.0.0.1",
     "ADMIN_PORT": "one above the port",
+    "TLS_CERTIFICATE": "",
+    "TLS_KEY": "",
     "ENCRYPTION_KEY": "",
     "PUBLIC_URL": "",
     "TRUSTED_PROXIES": "",
@@ -135,7 +137,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
 
 
 def test_the_default_of_each_variable_is_read_as_the_default() -> None:
-    ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "ADMIN_HOST", "ADMIN_PORT")}
+    ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "ADMIN_HOST", "ADMIN_PORT", "TLS_CERTIFICATE", "TLS_KEY")}
     given = {name: text for name, text in VARIABLES.findall(PAGE) if name not in ours}
     prefix = given.pop("WORKSPACED_VISIBLE_ID_PREFIX")
     assert settings_from(given, data=Path("data")) == WorkspacedSettings(data=Path("data"))

@@ -61,7 +61,7 @@ def test_the_units_are_installed_from_the_wheel(installed: Path, tmp_path: Path)
 
 def test_the_pages_find_their_templates_and_files_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
-from workspaced.ui.assets import Assets
+from workspaced.ui.renderer import Assets
 from workspaced.ui.renderer import Renderer, PageView
 view = PageView(template="refused.html", title="Not found", values={"sentence": "Gone.", "status": 404})
 print(Renderer(Assets()).page(view, principal="", form_token="").decode())

@@ -96,37 +96,12 @@ def test_an_incomplete_head_gets_408_and_the_connection_is_closed(running: Runni
     assert closed(running, "head_timeout") == before + 1
 
 
-def test_sending_more_of_a_head_does_not_extend_its_timeout(running: Running) -> None:
-    # contract G29
-    with connect(running) as wire:
-        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
-        wire.settimeout(0.1)
-        for number in range(int(DEADLINE_SECONDS / 0.1)):
-            wire.sendall(b"x-%d: y\r\n" % (number % 50)) if number < 50 else wire.sendall(b"z")
-            try:
-                first = wire.recv(65_536)
-                break
-            except TimeoutError:
-                continue
-        assert first.startswith(b"HTTP/1.1 408 ")
-
-
-@pytest.mark.parametrize("first", [b"", b"\r\n", COMPLETE, COMPLETE + b"\r\n"])
+@pytest.mark.parametrize("first", [b"\r\n", COMPLETE])
 def test_an_idle_connection_is_closed(running: Running, first: bytes) -> None:
     # contract G30
     with connect(running) as wire:
-        if first:
-            wire.sendall(first)
+        wire.sendall(first)
         assert received_until_closed(wire) < 1_000
-
-
-def test_a_body_that_arrives_too_slowly_gets_408(running: Running) -> None:
-    # contract G30
-    with connect(running) as wire:
-        head = f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 5000\r\n\r\n"
-        wire.sendall(head.encode() + b" " * 10)
-        assert_refused(read_response(wire), 408)
-    assert closed(running, "body_too_slow") >= 1
 
 
 def test_a_client_that_does_not_read_its_response_is_disconnected(running: Running) -> None:
@@ -168,26 +143,7 @@ def poll(reached: Callable[[], bool]) -> None:
         (b"GET /healthz HTTP/1.1\r\nx: " + b"a" * 40_000 + b"\r\n\r\n", 431),
         (b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 101 + b"\r\n", 431),
         (b"GET /healthz HTTP/1.1\r\n" + b"a" * 40_000, 431),
-        (b"GET http://[::1 HTTP/1.1\r\nHost: s\r\n\r\n", 400),
-        (b"GET http://a:99999999/ HTTP/1.1\r\nHost: s\r\n\r\n", 400),
-        (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 400),
         (b"NONSENSE\r\n\r\n", 400),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
-        (b"GET /healthz HTTP/1.1\r\nHost: s\r\nno colon\r\n\r\n", 400),
-        (b"GET /\xff HTTP/1.1\r\nHost: s\r\n\r\n", 400),
-        (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
-        (b"GET /healthz HTTP/1.1\r\nHost: s\r\nHost: s\r\n\r\n", 400),
-        (b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
-        (b"GET /healthz HTTP/2.0\r\nHost: s\r\n\r\n", 400),
-        (b"GET /healthz\r\n\r\n", 400),
-        (
-            b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-            400,
-        ),
-        (
-            b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
-            400,
-        ),
     ],
 )
 def test_an_invalid_request_is_refused_and_ends_its_connection(
@@ -197,37 +153,6 @@ def test_an_invalid_request_is_refused_and_ends_its_connection(
     with connect(running) as wire:
         wire.sendall(request_bytes)
         assert_refused(read_response(wire), status)
-
-
-@pytest.mark.parametrize(
-    "request_bytes",
-    [
-        b"GET /healthz HTTP/1.0\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost:\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: [::1]:8400\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: s \t\r\n\r\n",
-    ],
-)
-def test_a_request_with_a_valid_host_or_an_old_one_without_is_served(running: Running, request_bytes: bytes) -> None:
-    with connect(running) as wire:
-        wire.sendall(request_bytes)
-        assert read_response(wire)[0] == 200
-
-
-def test_whitespace_after_a_header_is_not_a_part_of_it(running: Running) -> None:
-    with connect(running) as wire:
-        head = f"GET /v1/workspace HTTP/1.1\r\nHost: s\r\nConnection: close\r\nx-api-key: {running.key} \t\r\n\r\n"
-        wire.sendall(head.encode())
-        assert read_response(wire)[0] == 200
-
-
-def test_a_malformed_body_is_refused(running: Running) -> None:
-    with connect(running) as wire:
-        head = (
-            f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
-        wire.sendall(head.encode() + b"2\r\n{}\r\nzz\r\n")
-        assert_refused(read_response(wire), 400)
 
 
 def test_the_admin_listener_has_the_same_limits(running: Running) -> None:
@@ -312,24 +237,13 @@ def test_an_address_with_too_many_requests_in_flight_is_rejected_and_others_are_
             assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"), [("refused, with a body that does not end", 401), ("pipelined and not read", 200)]
-)
-def test_clients_that_only_have_to_be_ended_keep_no_other_of_their_address_out(
-    running: Running, kind: str, status: int
-) -> None:
+def test_refused_clients_with_a_body_that_does_not_end_keep_no_other_of_their_address_out(running: Running) -> None:
     # contract G31, G33
-    head = b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
-    if kind.startswith("pipelined"):
-        with running.service.client(running.key) as http:
-            sink = large_sink(http)
-        head = f"GET {sink} HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\n\r\n".encode() * 40
     with ExitStack() as stack:
         for number in range(24):
             wire = stack.enter_context(connect(running, source="127.0.0.7"))
-            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            wire.sendall(head)
-            assert wire.recv(12) == f"HTTP/1.1 {status}".encode(), number
+            wire.sendall(b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n")
+            assert wire.recv(12) == b"HTTP/1.1 401", number
 
 
 def test_an_idle_connection_is_closed_for_a_new_one_of_its_address(running: Running) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import running_daemon
-from tests.support.engineering_folder import LABEL, OtherProgram, command_here, program_beside_workspaced
+from tests.support.daemon_process import here, running_daemon
+from tests.support.engineering_folder import LABEL, OtherProgram, program_beside_workspaced
 
 DEADLINE_SECONDS = 30.0
 
@@ -109,7 +109,7 @@ def test_every_row_of_a_log_arrives_through_rotation_and_kills(tmp_path: Path, s
         wait_for(service, bench.rows)
         assert daemon.stop() == 0
         assert "missed" not in "\n".join(daemon.lines)
-    again = command_here(tmp_path / "ingestd.yaml", "sync")
+    again = here(tmp_path, "sync", "-c", str(tmp_path / "ingestd.yaml"))
     assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
 
 

@@ -15,28 +15,19 @@ import pytest
 
 from tests.support.daemon_process import Daemon, environment
 from tests.support.keeping_relay import KeepingRelay
-from tests.support.postgres_databases import Databases, databases
+from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import WorkspaceService, new_key
 
-ROUNDS = int(os.environ.get("INGESTD_LATE_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("INGESTD_LATE_ROUNDS", "6"))
 """`INGESTD_LATE_ROUNDS=200` runs more."""
 
 
-@pytest.fixture(scope="module")
-def postgres_databases() -> Iterator[Databases]:
-    with databases() as made:
-        yield made
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield "sqlite"
-        return
-    made: Databases = request.getfixturevalue("postgres_databases")
-    with made.migrated() as url:
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make several hosts use one PostgreSQL database."""
+    with databases() as made, made.migrated() as url:
         monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
-        yield "postgres"
+        yield
 
 
 ARCHIVE = {"after": "archive", "archive": "done"}

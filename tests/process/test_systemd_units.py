@@ -57,12 +57,12 @@ def warnings_of(run: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in lines if line not in old]
 
 
-def test_systemd_accepts_the_unit_without_a_warning(unit: Path) -> None:
-    analyze = tool("systemd-analyze")
-    run = subprocess.run(
-        [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
-    )
-    assert warnings_of(run) == []
+def test_systemd_accepts_the_unit_without_a_warning_and_would_report_a_mistake(unit: Path) -> None:
+    command = [tool("systemd-analyze"), "verify", "--man=no", "--recursive-errors=no", str(unit)]
+    assert warnings_of(subprocess.run(command, capture_output=True, text=True, check=False)) == []
+    unit.write_text(unit.read_text().replace("ProtectSystem=strict", "ProtectSystem=very"))
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Failed to parse protect system value" in run.stderr
 
 
 def test_systemd_accepts_the_units_of_an_account(tmp_path: Path) -> None:
@@ -111,15 +111,6 @@ def test_every_finding_of_the_rating_is_explained_in_the_unit(unit: Path) -> Non
         assert f"{name}=" in comments, name
 
 
-def test_systemd_would_report_a_mistake_in_the_unit(unit: Path) -> None:
-    analyze = tool("systemd-analyze")
-    unit.write_text(unit.read_text().replace("ProtectSystem=strict", "ProtectSystem=very"))
-    run = subprocess.run(
-        [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
-    )
-    assert "Failed to parse protect system value" in run.stderr
-
-
 def test_systemd_finds_the_unit_well_hardened(unit: Path) -> None:
     analyze = tool("systemd-analyze")
     run = subprocess.run(
@@ -131,27 +122,21 @@ def test_systemd_finds_the_unit_well_hardened(unit: Path) -> None:
     assert run.returncode == 0, run.stdout  # above 1.5 of 10 the exit code is not 0
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_repeat_a_wrong_configuration(
-    name: str,
-) -> None:
-    drain_seconds = {"ingestd": 10, "ingestd@": 10, "workspaced": 30}[name]
-    assert int(setting(name, "TimeoutStopSec")[0]) > drain_seconds
-    assert "78" in setting(name, "RestartPreventExitStatus")[0].split()
-    # An older systemd ignores the second line.
-    assert setting(name, "Type") == (["notify"] if name == "workspaced" else ["notify", "notify-reload"])
-
-
 @pytest.mark.parametrize(
-    ("name", "permanent"),
-    [("ingestd", {"2", "74", "78"}), ("ingestd@", {"2", "74", "78"}), ("workspaced", {"2", "78"})],
+    ("name", "permanent", "drain_seconds"),
+    [("ingestd", {"2", "74", "78"}, 10), ("ingestd@", {"2", "74", "78"}, 10), ("workspaced", {"2", "78"}, 30)],
 )
-def test_permanent_failures_are_not_restarted_and_all_others_are_without_limit(name: str, permanent: set[str]) -> None:
+def test_the_unit_waits_for_the_end_and_restarts_without_limit_after_all_but_permanent_failures(
+    name: str, permanent: set[str], drain_seconds: int
+) -> None:
+    assert int(setting(name, "TimeoutStopSec")[0]) > drain_seconds
     assert set(setting(name, "RestartPreventExitStatus")[0].split()) == permanent
     assert setting(name, "Restart") == ["on-failure"]
     assert setting(name, "StartLimitIntervalSec") == ["0"]
     # systemd evaluates the exit status of the main process only: a failing check before it would be repeated for ever.
     assert setting(name, "ExecStartPre") == []
+    # An older systemd ignores the second line.
+    assert setting(name, "Type") == (["notify"] if name == "workspaced" else ["notify", "notify-reload"])
 
 
 def test_a_wrong_configuration_ends_the_main_process_of_the_unit_with_a_status_that_is_not_restarted(

@@ -87,15 +87,6 @@ def test_two_failures_and_a_success_are_three_attempts_and_sigterm_ends_cleanly(
         assert all(secret.encode() not in file.read_bytes() for file in data.iterdir() if file.is_file())
 
 
-def test_without_dev_plain_http_and_this_machine_are_rejected(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    key = new_key(data)
-    with WorkspaceService(data) as service, service.client(key) as http:
-        for url in ("http://127.0.0.1:8080/", "https://127.0.0.1:8080/", "https://localhost/"):
-            refused = http.post("/v1/webhooks", json={"url": url})
-            assert (refused.status_code, refused.json()["code"]) == (422, "unsafe_url")
-
-
 def test_an_invalid_webhook_setting_is_named_and_no_secret_is_quoted(tmp_path: Path) -> None:
     for name, text in (
         ("WORKSPACED_ENCRYPTION_KEY", "c2hvcnQ="),

@@ -1,4 +1,4 @@
-"""Self-signed certificates for 127.0.0.1, valid for an hour."""
+"""Self-signed certificates for 127.0.0.1 and a name, valid for an hour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def self_signed(folder: Path, name: str, password: bytes | None = None) -> tuple
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName(name)]), critical=False
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

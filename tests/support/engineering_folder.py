@@ -127,20 +127,6 @@ class Folder:
             yield daemon
 
 
-def command_here(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which avoids the second that Python and polars need to start."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        result = CliRunner().invoke(main, [*words, "-c", str(config)], prog_name="ingestd", terminal_width=100)
-    finally:
-        # The command's log goes to the standard error that was open at import.
-        structlog.reset_defaults()
-        root.handlers[:] = handlers
-        root.setLevel(level)
-    return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
-
-
 @contextmanager
 def program_beside_document_server() -> Iterator[OtherProgram]:
     """A service that implements only the document."""

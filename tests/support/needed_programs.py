@@ -41,6 +41,7 @@ NEEDS = (
         ("/usr/bin/chromium", "/usr/bin/chromedriver", "/usr/share/fonts/truetype/dejavu/*.ttf"),
         ("chromium", "chromium-driver", "fonts-dejavu-core"),
     ),
+    Need("proxies before the service", ("nginx", "caddy"), ("nginx-light", "caddy")),
     Need("settings of the systemd units", ("systemd-analyze",), ("systemd",)),
     Need("systemd units in a booted system", ("systemd-nspawn",), ("systemd-container",)),
     Need("commands of the documentation", ("curl", "jq"), ("curl", "jq")),

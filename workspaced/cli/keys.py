@@ -115,11 +115,7 @@ def rotate(key: str, overlap_hours: int, address: Address) -> None:
 
 
 def _key_id(reader: ReadTransaction, name: str) -> str:
-    """Return the id of the one key with this id or name.
-
-    Raises:
-        Failure: there is none, or several.
-    """
+    """Return the id of the one key with this id or name."""
     found = key_store.keys_named(reader, name)
     if not found:
         raise Failure(f"There is no key '{name}' that is not revoked; `workspaced keys list` shows all.", 1)

@@ -18,7 +18,8 @@ from ingestd.process.terminal_text import echo
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
-from workspaced.server.descriptors import raise_descriptor_limit
+from workspaced.server.certificate import Certificate, CertificateUnusable
+from workspaced.server.connections import raise_descriptor_limit
 from workspaced.server.listeners import PortTaken, listen
 from workspaced.settings.environment import settings_from
 from workspaced.storage.port import StorageUnusable
@@ -49,6 +50,18 @@ from workspaced.storage.port import StorageUnusable
     help="Address of --admin-port, which needs no key.",
 )
 @click.option(
+    "--tls-certificate",
+    type=click.Path(path_type=Path),
+    envvar="WORKSPACED_TLS_CERTIFICATE",
+    help="PEM file of the certificate and its intermediate ones: serve https. SIGHUP reads it again.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path),
+    envvar="WORKSPACED_TLS_KEY",
+    help="PEM file of its private key, without a password.",
+)
+@click.option(
     "--dev",
     is_flag=True,
     help="For development: logs every request; webhooks may use plain http and this machine's addresses.",
@@ -61,13 +74,16 @@ def serve(
     port: int,
     admin_port: int | None,
     admin_host: str,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
     dev: bool,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL when it accepts requests."""
     configure_logs(level="debug" if dev else "info")
     try:
         settings = settings_from(os.environ, data=data, database=database, dev=dev)
-    except ValueError as error:
+        certificate = _certificate(tls_certificate, tls_key)
+    except (ValueError, CertificateUnusable) as error:
         raise Failure(str(error), UNUSABLE) from error
     if admin_port is None:
         admin_port = port + 1 if 0 < port < 65535 else 0
@@ -75,11 +91,29 @@ def serve(
     notifier = Notifier.from_environment()
     try:
         with _admin(admin_host, admin_port) as admin, listen(host, port) as listener:
-            uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=_announce))
+            uvloop.run(
+                single.serve(
+                    settings,
+                    listener,
+                    admin=admin,
+                    certificate=certificate,
+                    notifier=notifier,
+                    announce=_announce,
+                )
+            )
     except PortTaken as error:
         raise Failure(str(error), UNAVAILABLE) from error
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> Certificate | None:
+    if certificate and key:
+        return Certificate(certificate, key)
+    if certificate or key:
+        given, missing = ("--tls-certificate", "--tls-key") if certificate else ("--tls-key", "--tls-certificate")
+        raise CertificateUnusable(f"TLS needs a certificate and its key, but {given} is given without {missing}.")
+    return None
 
 
 def _announce(url: str) -> None:

@@ -20,7 +20,7 @@
       HeadTooLarge          431  send fewer or shorter headers
       Unavailable           503  wait, then try again
 
-Rules and stores raise them; `workspaced.http.problem_body` makes the response.
+Rules and stores raise them; `workspaced.http.responses` makes the response.
 """
 
 from __future__ import annotations

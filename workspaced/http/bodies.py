@@ -1,13 +1,98 @@
-"""Read a request's body, whole or in parts, up to its limit (contract G9)."""
+"""Read a request's body, whole or in parts, up to its limit (contract G9), and decompress gzip (RFC 9110, 8.4).
+
+Responses announce the support with ``Accept-Encoding: gzip`` (RFC 9110, 12.5.3). A kilobyte of gzip can expand to a megabyte,
+so a body's limit applies to the decompressed bytes, and nothing above it is decompressed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import zlib
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from typing import Any
 
 from workspaced.core.asgi import ClientDisconnect, Receive
-from workspaced.core.problems import TooLargeProblem
-from workspaced.http.content_coding import coding_of, most_received_bytes
+from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 from workspaced.http.headers import RequestHeaders
+
+CODING_HEADER = "Accept-Encoding"
+SUPPORTED_CODING = "gzip"
+
+_GZIP = 16 + zlib.MAX_WBITS
+_PIECE_BYTES = 1_048_576
+
+
+class BodyDecoder:
+    """Counts the bytes of a body, and decompresses one gzip member if ``is_gzip``."""
+
+    def __init__(self, limit: int, *, is_gzip: bool) -> None:
+        self._limit = limit
+        self._length = 0
+        self._stream = zlib.decompressobj(_GZIP) if is_gzip else None
+
+    def pieces(self, part: bytes) -> Iterable[bytes]:
+        """Return the next bytes, decompressed, in pieces of bounded size.
+
+        Raises:
+            TooLargeProblem: the body has more bytes than the limit; no more than that is decompressed.
+            Invalid: they are not gzip, or something follows the gzip member.
+        """
+        if self._stream is not None:
+            return self._decompressed(part, self._stream)
+        self._count(part)
+        return (part,)
+
+    def _count(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._length > self._limit:
+            raise TooLargeProblem(self._limit)
+
+    def _decompressed(self, part: bytes, stream: Any) -> Iterator[bytes]:
+        if stream.eof and part:
+            raise _invalid_gzip()
+        while True:
+            most = min(_PIECE_BYTES, self._limit - self._length + 1)
+            try:
+                piece = stream.decompress(part, most)
+            except zlib.error:
+                raise _invalid_gzip() from None
+            self._count(piece)
+            if stream.unused_data:
+                raise _invalid_gzip()
+            yield piece
+            part = stream.unconsumed_tail
+            if stream.eof or (not part and len(piece) < most):
+                return
+
+    def finish(self) -> None:
+        """Accept the end of the body.
+
+        Raises:
+            Invalid: the gzip member is not complete.
+        """
+        if self._stream is not None and not self._stream.eof:
+            raise _invalid_gzip()
+
+
+def most_received_bytes(headers: RequestHeaders, *, limit: int) -> int:
+    """Return how many bytes a body may have as it is sent, if it may have ``limit`` bytes decompressed."""
+    named = headers.get("Content-Encoding", "").strip().lower()
+    return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
+
+
+def coding_of(headers: RequestHeaders, *, limit: int) -> BodyDecoder:
+    """Return the decoder for the header Content-Encoding.
+
+    Raises:
+        UnsupportedCoding: the header names another coding.
+    """
+    named = headers.get("Content-Encoding", "").strip().lower()
+    if named not in {"", "identity", "gzip", "x-gzip"}:
+        raise UnsupportedCoding(named)
+    return BodyDecoder(limit, is_gzip="gzip" in named)
+
+
+def _invalid_gzip() -> Invalid:
+    return Invalid.at("", "bad_gzip", "Content-Encoding is gzip, but the body is not one complete gzip member.")
 
 
 async def read_body(receive: Receive, headers: RequestHeaders, *, limit: int) -> bytes:

@@ -39,9 +39,7 @@ from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
 from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
-from workspaced.http.problem_body import problem_response
-from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers, Response
+from workspaced.http.responses import Headers, Response, problem_response, send_response
 from workspaced.http.spool import SpoolRoom
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.http.writer_fence import make_fenced, writer_of
@@ -224,10 +222,6 @@ class Dispatch:
         """Return the caller, and use a token of its rate limit, or of its address's if it sends no key (contract G20).
 
         The caller of an internal request is known, and the request may be exempt from the rate limit.
-
-        Raises:
-            UnauthenticatedProblem: the key is not valid.
-            TooManyRequests: the caller exceeds its rate, or too many invalid keys came from its address.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:
@@ -330,11 +324,7 @@ def _without_operation(method: str, match: Match[Operation]) -> Response:
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
-    """Return the names in the path with their values, all of which are text.
-
-    Raises:
-        Invalid: a value is not UTF-8 or contains U+0000.
-    """
+    """Return the names in the path with their values, all of which are text."""
     readable = {name: value for name, value in found.items() if value is not None}
     if len(readable) < len(found):
         raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")
@@ -342,11 +332,7 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
 
 
 def _client_id(headers: RequestHeaders, longest: int, *, required: bool) -> str | None:
-    """Return the header ClientId (contract A8).
-
-    Raises:
-        Invalid: it is required and missing, or is not visible ASCII text of a permitted length.
-    """
+    """Return the header ClientId (contract A8)."""
     value: str | None = headers.get(names.CLIENT_ID)
     if value is None:
         if not required:

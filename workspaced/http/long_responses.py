@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final, TypeVar
 
 from workspaced.core.problems import TooManyRequests, UnavailableProblem
-from workspaced.http.held_parts import HeldParts
+from workspaced.http.responses import HeldParts
 from workspaced.http.spool import SpoolRoom, spooled
 
 T = TypeVar("T")

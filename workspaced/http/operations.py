@@ -13,8 +13,7 @@ import msgspec
 from ingestd.wire import names
 from workspaced.core.json_body import decode
 from workspaced.core.members import Body, read_body
-from workspaced.core.problems import ForbiddenProblem, Invalid
-from workspaced.http import conditions
+from workspaced.core.problems import ForbiddenProblem, Invalid, PreconditionFailedProblem
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.description import DONE, Parameter, RequestBody, Success
 from workspaced.http.headers import RequestHeaders
@@ -149,7 +148,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def has_seen(self, version: int | str) -> bool:
         """Return whether If-None-Match names this version."""
-        return conditions.not_modified(self.headers.get("If-None-Match"), version)
+        return not_modified(self.headers.get("If-None-Match"), version)
 
     def require_match(self, version: int | str) -> None:
         """Check If-Match.
@@ -157,7 +156,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Raises:
             PreconditionFailedProblem: it names other versions only.
         """
-        conditions.require_match(self.headers.get("If-Match"), version)
+        require_match(self.headers.get("If-Match"), version)
 
 
 class SecretCipher(Protocol):
@@ -270,3 +269,23 @@ class PathHeaders:
 
     path: str
     headers: tuple[tuple[str, str], ...]
+
+
+def not_modified(if_none_match: str | None, version: int | str) -> bool:
+    """Return whether the caller already has this version. Weak entity tags compare equal (If-None-Match)."""
+    return if_none_match is not None and _matches(if_none_match, version, weak=True)
+
+
+def require_match(if_match: str | None, version: int | str) -> None:
+    """Check that the version is one that If-Match names.
+
+    Raises:
+        PreconditionFailedProblem: If-Match names other versions only.
+    """
+    if if_match is not None and not _matches(if_match, version, weak=False):
+        raise PreconditionFailedProblem
+
+
+def _matches(header: str, version: int | str, *, weak: bool) -> bool:
+    tags = {tag.strip() for tag in header.split(",")}
+    return "*" in tags or f'"{version}"' in tags or (weak and f'W/"{version}"' in tags)

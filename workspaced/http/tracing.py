@@ -16,7 +16,7 @@ import structlog
 from ingestd.wire import names
 from workspaced.core.asgi import ASGIApp, Message, Receive, Scope, Send
 from workspaced.core.problems import Problem
-from workspaced.http.problem_body import problem_response
+from workspaced.http.responses import problem_response
 from workspaced.telemetry.metrics import Metrics
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")

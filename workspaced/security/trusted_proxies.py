@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from workspaced.security.egress.addresses import Network, networks_of
+from workspaced.security.egress.rules import Network, networks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,31 +6,28 @@ connections are in use.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Protocol
 
-from ingestd.process.http_server.server import HttpServer
+from prometheus_client import ProcessCollector
+
+from workspaced.app import Application
 from workspaced.core.asgi import Receive, Scope, Send
-from workspaced.server.connections import admin_connections
+from workspaced.core.clock import now_ms
+from workspaced.core.problems import Problem
+from workspaced.telemetry.exposition import build_family, exposition, level_families
 
 _JSON = "application/json"
-
-
-class ServiceStatus(Protocol):
-    """The state of the service."""
-
-    async def unready(self) -> str | None:
-        """Return why the service can't serve now; None if it can."""
-
-    async def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Return the metrics in the format that the header Accept requests, and its content type."""
 
 
 class OperatorsApp:
     """ASGI application with three paths. It reads no body."""
 
-    def __init__(self, status: ServiceStatus) -> None:
-        self._status = status
+    def __init__(self, app: Application, *, database: str) -> None:
+        """``database``: the kind of the database, for the metrics."""
+        self._app = app
+        self._database = database
+        self._usage = ProcessCollector(namespace="workspaced", registry=None)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
@@ -53,10 +50,26 @@ class OperatorsApp:
         if scope["path"] == "/healthz":
             return _json(200)
         if scope["path"] == "/readyz":
-            reason = await self._status.unready()
+            reason = await unready(self._app)
             return _json(503, reason) if reason else _json(200)
         accept = b", ".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
-        return (200, *await self._status.exposition(accept))
+        return (200, *await self._exposition(accept))
+
+    async def _exposition(self, accept: str) -> tuple[bytes, str]:
+        levels = await self._app.levels()
+        families = [build_family(self._database), *level_families(levels, now_ms=now_ms())]
+        return await asyncio.to_thread(exposition, [self._app.metrics.registry, self._usage], families, accept=accept)
+
+
+async def unready(app: Application) -> str | None:
+    """Return why the application can't serve now; None if it can."""
+    if app.draining:
+        return "The service is stopping."
+    try:
+        await app.check()
+    except Problem as problem:
+        return problem.detail
+    return None
 
 
 def _json(status: int, sentence: str = "") -> tuple[int, bytes, str]:
@@ -66,8 +79,3 @@ def _json(status: int, sentence: str = "") -> tuple[int, bytes, str]:
         else {"status": "unavailable" if status == 503 else "refused", "detail": sentence}
     )
     return status, json.dumps(body).encode(), _JSON
-
-
-def operators_server(status: ServiceStatus) -> HttpServer:
-    """Return the server of the operators' listener."""
-    return HttpServer(OperatorsApp(status), admin_connections(), drain_seconds=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-BACKLOG = 2048
+_BACKLOG = 2048
 # The kernel's send buffer of each connection, for clients that read slowly. Its default grows to 4 MiB.
 _SEND_BUFFER_BYTES = 262_144
 
@@ -21,25 +21,18 @@ def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
         PortTaken: the port is in use, or the address is not of this machine. The error names ``option``.
     """
     try:
-        listener = socket.create_server((host, port), family=_family(host), backlog=BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise _taken(host, port, error, option) from error
+        raise PortTaken(
+            f"The service can't listen on {host} port {port} ({os.strerror(error.errno or 0)}). "
+            f"Stop the program that uses it, or set another one with {option}."
+        ) from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, scheme: str = "http") -> str:
     """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _taken(host: str, port: int, error: OSError, option: str) -> PortTaken:
-    return PortTaken(
-        f"The service can't listen on {host} port {port} ({os.strerror(error.errno or 0)}). "
-        f"Stop the program that uses it, or set another one with {option}."
-    )
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

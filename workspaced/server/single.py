@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from signal import Signals
 
 import structlog
-from prometheus_client import ProcessCollector
 
 from ingestd.process.http_server.server import HttpServer, listening
 from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
-from workspaced.core.clock import now_ms
 from workspaced.core.problems import Problem
-from workspaced.server.admin import operators_server
-from workspaced.server.connections import public_connections
-from workspaced.server.descriptors import descriptor_limit
+from workspaced.server.admin import OperatorsApp
+from workspaced.server.certificate import Certificate
+from workspaced.server.connections import admin_connections, descriptor_limit, public_connections
 from workspaced.server.listeners import url_of
-from workspaced.server.signals import signals_handled
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.telemetry.exposition import build_family, exposition, level_families
 
 # By default Python looks for reference cycles after 700 new objects, which is every few requests; it finds almost none.
 _COLLECTED_OBJECTS = 20_000
@@ -33,23 +31,25 @@ async def serve(
     listener: socket.socket,
     *,
     admin: socket.socket | None,
+    certificate: Certificate | None,
     notifier: Notifier,
     announce: Callable[[str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then finish the requests in progress; a second signal ends the service at once.
 
-    ``admin`` is the operators' socket. ``announce`` is called with the URL when the service accepts requests.
+    ``admin`` is the operators' socket. With a ``certificate`` the other one has TLS, and SIGHUP reads the certificate again.
+    ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
         StorageUnusable: the data folder can't be used.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)
-    server = HttpServer(app, connections)
+    server = HttpServer(app, connections, tls=(lambda: certificate.context) if certificate else None)
     log = structlog.get_logger()
 
-    def stop(name: str) -> None:
-        log.info("service_stopping", signal=name)
+    def stop(number: Signals) -> None:
+        log.info("service_stopping", signal=number.name)
         app.drain()
         notifier.stopping("Finishing the requests under way")
         server.stop()
@@ -57,14 +57,21 @@ async def serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.started())
         if admin:
-            status = _ProcessStatus(app, database=settings.database_kind)
-            await stack.enter_async_context(listening(operators_server(status), admin))
+            operators = OperatorsApp(app, database=settings.database_kind)
+            await stack.enter_async_context(
+                listening(HttpServer(operators, admin_connections(), drain_seconds=1), admin)
+            )
         serving = await stack.enter_async_context(listening(server, listener))
         # Objects that exist now live as long as the process, so the garbage collector need not examine them.
         gc.freeze()
         gc.set_threshold(_COLLECTED_OBJECTS)
-        stack.enter_context(signals_handled(stop))
-        url = url_of(listener)
+        handlers: dict[Signals, Callable[[], None]] = {
+            number: partial(stop, number) for number in (Signals.SIGTERM, Signals.SIGINT)
+        }
+        if certificate:
+            handlers[Signals.SIGHUP] = certificate.reload
+        stack.enter_context(signals_handled(handlers))
+        url = url_of(listener, scheme="https" if certificate else "http")
         announce(url)
         log.info(
             "service_listening",
@@ -78,34 +85,6 @@ async def serve(
         async with _watched(app, notifier):
             await serving
     log.info("service_stopped")
-
-
-class _ProcessStatus:
-    def __init__(self, app: Application, *, database: str) -> None:
-        self._app = app
-        self._database = database
-        self._usage = ProcessCollector(namespace="workspaced", registry=None)
-
-    async def unready(self) -> str | None:
-        """Return why the process can't serve now; None if it can."""
-        return await unready(self._app)
-
-    async def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Return the process's metrics."""
-        levels = await self._app.levels()
-        families = [build_family(self._database), *level_families(levels, now_ms=now_ms())]
-        return await asyncio.to_thread(exposition, [self._app.metrics.registry, self._usage], families, accept=accept)
-
-
-async def unready(app: Application) -> str | None:
-    """Return why the application can't serve now; None if it can."""
-    if app.draining:
-        return "The service is stopping."
-    try:
-        await app.check()
-    except Problem as problem:
-        return problem.detail
-    return None
 
 
 @asynccontextmanager
@@ -131,3 +110,16 @@ async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
         else:
             notifier.alive()
         await asyncio.sleep(notifier.watchdog_seconds / 3)
+
+
+@contextmanager
+def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
+    """Call the handler of each signal on the running loop, during the block."""
+    loop = asyncio.get_running_loop()
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)

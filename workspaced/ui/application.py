@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import Final
@@ -15,20 +16,18 @@ from workspaced.http.bodies import read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
-from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers, Response, json_response
+from workspaced.http.responses import Headers, Response, json_response, send_response
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.permissions import ADMIN, AUDIT_READ
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.assets import Assets
 from workspaced.ui.edit.routes import edit_routes
 from workspaced.ui.edit.table_import import ReadTableFile
-from workspaced.ui.live import LiveLimits, LiveUpdates
+from workspaced.ui.live import LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
-from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
-from workspaced.ui.renderer import PageView, Renderer
+from workspaced.ui.protection import SAFETY, is_same_origin, keep_cookie, safe_return, token_of
+from workspaced.ui.renderer import Assets, PageView, Renderer
 from workspaced.ui.routes import FORM_BYTES, Route, routes
 from workspaced.ui.sessions import Session, Sessions
 
@@ -58,7 +57,6 @@ class Pages:
         schema_of: Callable[[str], Schema],
         sessions: Sessions,
         proxies: Proxies,
-        live: LiveLimits,
         limits: Limits,
         read_table_file: ReadTableFile,
     ) -> None:
@@ -72,7 +70,7 @@ class Pages:
         self._proxies = proxies
         self._assets = Assets()
         self._rendering = Renderer(self._assets)
-        self.live = LiveUpdates(self._rendering, sessions, limits=live)
+        self.live = LiveUpdates(self._rendering, sessions, limits=limits)
         self._routes: Routes[Route | _BuiltIn] = Routes()
         for route in (*routes(self.live), *edit_routes(limits, read_table_file)):
             self._routes.add(route.method, route.path, route)
@@ -186,7 +184,7 @@ class Pages:
         await self._sessions.end(
             session, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
         )
-        return see_other(_SIGN_IN, drop_cookie(scheme=client_scheme(scope, headers, self._proxies)))
+        return see_other(_SIGN_IN, keep_cookie("", seconds=0, scheme=client_scheme(scope, headers, self._proxies)))
 
     def _rendered(self, view: PageView, session: Session | None) -> Response:
         body = self._rendering.page(
@@ -223,11 +221,7 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
 
 
 def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: Scope) -> Response:
-    """Redirect to the form for signing in.
-
-    Raises:
-        PageRefused: a script sent the request, or it is a form with what its user has typed.
-    """
+    """Redirect to the form for signing in."""
     if route.name == "live" or _wants_json(headers):
         raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
     if route.keeps_input and scope["method"] == "POST":
@@ -237,11 +231,7 @@ def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: S
 
 
 def _require_same_origin(headers: RequestHeaders) -> None:
-    """Check that one of these pages sent the request.
-
-    Raises:
-        PageRefused: a page of another site sent it.
-    """
+    """Check that one of these pages sent the request."""
     if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
 
@@ -249,17 +239,11 @@ def _require_same_origin(headers: RequestHeaders) -> None:
 async def _read_form(
     route: Route | _BuiltIn, session: Session, receive: Receive, headers: RequestHeaders
 ) -> tuple[dict[str, str], bool]:
-    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it.
-
-    Raises:
-        PageRefused: it has no token of the session, and its route does not show it again.
-        TooLargeProblem: it is longer than the route permits.
-        Invalid: it can't be read.
-    """
+    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it."""
     most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
     form = {} if most is None else await _form(receive, headers, limit=most)
     sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
-    is_proven = same_token(sent, session.form_token)
+    is_proven = hmac.compare_digest(sent.encode(), session.form_token.encode())
     if not is_proven and not (isinstance(route, Route) and route.keeps_input):
         raise PageRefused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
     return form, is_proven
@@ -271,12 +255,7 @@ def _wants_json(headers: RequestHeaders) -> bool:
 
 
 async def _form(receive: Receive, headers: RequestHeaders, *, limit: int) -> dict[str, str]:
-    """Return the fields of a form; the values of a field that occurs several times are lines.
-
-    Raises:
-        TooLargeProblem: it has more than ``limit`` bytes.
-        Invalid: it can't be read.
-    """
+    """Return the fields of a form; the values of a field that occurs several times are lines."""
     body = await read_body(receive, headers, limit=limit)
     most = _FORM_FIELDS if limit <= FORM_BYTES else _LONG_FORM_FIELDS
     try:

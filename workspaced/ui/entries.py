@@ -15,8 +15,7 @@ from workspaced.ui.addresses import address
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error, parse_response
 from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.renderer import PageView, page_view
-from workspaced.ui.sink_icon import shown_icon
-from workspaced.ui.workspaces import SEARCHED, SECTION
+from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 
 PAGE_LENGTH: Final = 100
 IMPORTED: Final = {"added": "created", "changed": "updated", "same": "unchanged", "rejected": "rejected"}

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from ingestd.wire import names
-from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.edit.form import checked
-from workspaced.ui.list_sort import sort_of
-from workspaced.ui.page_request import PageRefused, PageRequest, api_error
-from workspaced.ui.pager import PagePosition
+from workspaced.ui.page_request import PageRefused, PageRequest, api_error, readable_json
+from workspaced.ui.pager import PagePosition, sort_of
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
@@ -65,7 +61,7 @@ async def show_file(request: PageRequest) -> PageView:
         picture=picture_of(file.record),
         preview=await _table_preview(request, file.record),
         may_write=request.may(FILES_WRITE),
-        metadata=msgspec.json.format(encode(metadata), indent=2).decode() if metadata else "",
+        metadata=readable_json(metadata) if metadata else "",
         versions=versions.value,
         total=versions.total,
         queued=request.query.get("queued") == "1",

@@ -22,13 +22,11 @@ _CHARTED: Final = 1_000
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 
-async def show_history(request: PageRequest) -> PageView:
-    """Show what is kept of a sink's history and, if the query has moments, what differs between them."""
-    return await _history_page(request)
+async def show_history(request: PageRequest, refused: PageRefused | None = None) -> PageView:
+    """Show what is kept of a sink's history and, if the query has moments, what differs between them.
 
-
-async def _history_page(request: PageRequest, refused: PageRefused | None = None) -> PageView:
-    """Return the page; if the API has refused the settings of a form, with what its user has typed."""
+    ``refused``: the API has refused the settings of a form, which is shown again with what its user has typed.
+    """
     workspace, sink, kept = await _sink(request)
     since, until = request.query.get("from", ""), request.query.get("to", "")
     found: ApiResponse | None = None
@@ -70,7 +68,7 @@ async def configure(request: PageRequest) -> PageView | Response:
     try:
         await request.send("PATCH", "workspace", names["workspace"], "data-sink-history", names["sink"], body=body)
     except PageRefused as refused:
-        return await _history_page(request, refused)
+        return await show_history(request, refused)
     return see_other(address("workspaces", names["workspace"], "sinks", names["sink"], "history"))
 
 
@@ -122,11 +120,7 @@ async def _comparison(request: PageRequest, since: str, until: str) -> ApiRespon
 
 
 def _moment(text: str) -> str:
-    """Return the timestamp of a moment of the form, which is in UTC.
-
-    Raises:
-        PageRefused: it is none.
-    """
+    """Return the timestamp of a moment of the form, which is in UTC."""
     if not _MOMENT.fullmatch(text):
         raise PageRefused(400, "Not a moment", "Write a moment as 2026-11-23T09:30:00.")
     seconds = text if text.count(":") > 1 else f"{text}:00"

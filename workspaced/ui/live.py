@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from workspaced.core.json_body import encode
 from workspaced.core.problems import UnavailableProblem
-from workspaced.http.held_parts import HeldParts
-from workspaced.http.responses import Response
+from workspaced.http.responses import HeldParts, Response
+from workspaced.settings.model import Limits
 from workspaced.ui.entries import entry_range_of, part_values
 from workspaced.ui.page_request import PageRefused, PageRequest, parse_response
 from workspaced.ui.renderer import Renderer
@@ -33,19 +32,10 @@ _LONGEST_REST_SECONDS: Final = 1.0
 _KEEPALIVE_SECONDS: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveLimits:
-    """How many streams may be open at once: in total, with sessions of one key, and from one address; 0: no limit."""
-
-    streams: int
-    of_key: int
-    of_address: int
-
-
 class LiveUpdates:
-    """The open streams of this process, within ``limits``."""
+    """The open streams of this process: in total, with sessions of one key, and from one address; 0: no limit."""
 
-    def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: LiveLimits) -> None:
+    def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
@@ -69,14 +59,14 @@ class LiveUpdates:
         Raises:
             PageRefused: too many streams are open, or the service is stopping.
         """
-        if self._closing.is_set() or len(self._open) >= self._limits.streams:
+        if self._closing.is_set() or len(self._open) >= self._limits.live_streams:
             raise PageRefused(
                 503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand."
             )
         counted = request.session.principal.key_id, request.address
         for limit, of, mine in (
-            (self._limits.of_key, 0, "with your key"),
-            (self._limits.of_address, 1, "from your address"),
+            (self._limits.live_streams_per_key, 0, "with your key"),
+            (self._limits.live_streams_per_address, 1, "from your address"),
         ):
             if limit and sum(one[of] == counted[of] for one in self._open.values()) >= limit:
                 sentence = f"{limit} pages {mine} are being kept up to date already. Reload this one by hand."
@@ -133,11 +123,7 @@ class LiveUpdates:
             return b"", seen, False
 
     async def _look(self, request: PageRequest, session: Session, seen: str) -> tuple[bytes, str]:
-        """Return the event to send, empty if nothing changed, and the version that the page then has.
-
-        Raises:
-            PageRefused: the API responds with an error.
-        """
+        """Return the event to send, empty if nothing changed, and the version that the page then has."""
         entry_range = entry_range_of(request)
         api = request.api.for_principal(session.principal)
         response = await api.request(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
+
 from ingestd.wire import names
 from workspaced.core.asgi import Receive
 from workspaced.core.json_body import decode, encode
@@ -128,14 +130,6 @@ class PageRequest:
         """
         return (await self.get("workspace", self.names["workspace"])).record
 
-    async def post(self, *segments: str) -> ApiResponse:
-        """Send a POST without a body to the API.
-
-        Raises:
-            PageRefused: the API responds with an error.
-        """
-        return await self.send("POST", *segments)
-
     async def send(
         self,
         method: str,
@@ -164,6 +158,11 @@ class PageRequest:
         """Return an integer of the query; the default for anything else, since users do not write these by hand."""
         text = self.query.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
+
+
+def readable_json(value: object) -> str:
+    """Return JSON with one member per line."""
+    return msgspec.json.format(encode(value), indent=2).decode()
 
 
 async def parse_response(response: Response) -> ApiResponse:

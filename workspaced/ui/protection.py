@@ -5,7 +5,6 @@ This module performs no I/O.
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -40,14 +39,12 @@ def token_of(cookies: str) -> str:
 
 
 def keep_cookie(token: str, *, seconds: int, scheme: str) -> tuple[str, str]:
-    """Return the header that stores the token: for the pages only, hidden from scripts, and restricted to https if used."""
+    """Return the header that stores the token: for the pages only, hidden from scripts, and restricted to https if used.
+
+    0 seconds: delete it.
+    """
     secure = "; Secure" if scheme == "https" else ""
     return ("Set-Cookie", f"{COOKIE}={token}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
-
-
-def drop_cookie(*, scheme: str) -> tuple[str, str]:
-    """Return the header that deletes the token."""
-    return keep_cookie("", seconds=0, scheme=scheme)
 
 
 def is_same_origin(headers: RequestHeaders) -> bool:
@@ -61,11 +58,6 @@ def is_same_origin(headers: RequestHeaders) -> bool:
         return site == "same-origin"
     origin = headers.get("Origin")
     return origin is None or urlsplit(origin).netloc == headers.get("Host")
-
-
-def same_token(sent: str, expected: str) -> bool:
-    """Return whether a form has the expected token."""
-    return hmac.compare_digest(sent.encode(), expected.encode())
 
 
 def safe_return(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +12,35 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.process.pages.text import counted, exact
+from workspaced.core.json_body import encode
+from workspaced.core.problems import NotFoundProblem
+from workspaced.http.headers import RequestHeaders
+from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, below
-from workspaced.ui.assets import Assets
-from workspaced.ui.shown import entry_digest
+
+
+class Assets(PageAssets):
+    """The asset files of this package and the shared ones."""
+
+    def __init__(self) -> None:
+        super().__init__("workspaced.ui", prefix="/ui/assets")
+
+    def response(self, name: str, headers: RequestHeaders) -> Response:
+        """Return the file with the present name.
+
+        Raises:
+            NotFoundProblem: there is none; a page of another version may request it.
+        """
+        asset = self.find(name)
+        if asset is None:
+            raise NotFoundProblem("no_such_asset", "There is no such file. Reload the page.")
+        kept = (("ETag", asset.tag), CACHED)
+        if asset.tag in headers.get("If-None-Match", ""):
+            return Response(status=304, headers=kept)
+        return Response(status=200, headers=(("Content-Type", asset.media_type), *kept), body=asset.body)
+
 
 _SHOWN_CHARACTERS = 400
 _SHOWN_ITEMS = 100
@@ -92,3 +118,18 @@ def _is_timestamp(value: object) -> bool:
 def _plain_number(number: int | Decimal) -> str:
     """Return a number with the digits that are stored."""
     return str(number)
+
+
+def shown_digest(values: Mapping[str, Any]) -> str:
+    """Return a digest of the values. Equal values have equal digests, so a value that was changed and restored is no conflict."""
+    return hashlib.sha256(encode(sorted(values.items()))).hexdigest()[:32]
+
+
+def entry_values(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what users change of an entry."""
+    return {"value": entry["value"], "dataType": entry["dataType"]}
+
+
+def entry_digest(entry: Mapping[str, Any]) -> str:
+    """Return the digest of an entry's record."""
+    return shown_digest(entry_values(entry))

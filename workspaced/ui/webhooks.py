@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
-from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.security.permissions import WEBHOOKS_WRITE
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.keys import GRACE_SECONDS
-from workspaced.ui.page_request import PageRequest
+from workspaced.ui.page_request import PageRequest, readable_json
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
 
@@ -40,7 +37,7 @@ async def list_webhooks(request: PageRequest) -> PageView:
 async def list_event_types(request: PageRequest) -> PageView:
     """Show the types of events, each with the schema of its body."""
     found = await request.get("webhooks", "event-types")
-    types = [(kind, _readable(kind["schema"])) for kind in found.value]
+    types = [(kind, readable_json(kind["schema"])) for kind in found.value]
     return page_view("event_types.html", "Event types", SECTION, types=types)
 
 
@@ -83,7 +80,7 @@ async def show_delivery(request: PageRequest) -> PageView:
         may_write=may_write(request),
         delivery=delivery.record,
         about={name: value for name, value in delivery.record.items() if name not in {"attempts", "event"}},
-        event=_readable(delivery.record["event"]) if "event" in delivery.record else "",
+        event=readable_json(delivery.record["event"]) if "event" in delivery.record else "",
         queued=request.query.get("queued") == "1",
     )
 
@@ -91,14 +88,14 @@ async def show_delivery(request: PageRequest) -> PageView:
 async def redeliver(request: PageRequest) -> Response:
     """Send a delivery again, then show it."""
     webhook_id, delivery_id = request.names["webhook"], request.names["delivery"]
-    await request.post("webhooks", webhook_id, "deliveries", delivery_id, "redeliver")
+    await request.send("POST", "webhooks", webhook_id, "deliveries", delivery_id, "redeliver")
     return see_other(address("webhooks", webhook_id, "deliveries", delivery_id, queued=1))
 
 
 async def test(request: PageRequest) -> Response:
     """Send a test event, then show its delivery."""
     webhook_id = request.names["webhook"]
-    accepted = await request.post("webhooks", webhook_id, "test")
+    accepted = await request.send("POST", "webhooks", webhook_id, "test")
     return see_other(address("webhooks", webhook_id, "deliveries", accepted.record["id"], queued=1))
 
 
@@ -110,8 +107,3 @@ def may_write(request: PageRequest) -> bool:
 def is_owner(request: PageRequest, record: Mapping[str, Any]) -> bool:
     """Return whether the API shows the key the secret of a webhook and the values of its headers."""
     return may_write(request) and bool(record["createdBy"] == request.session.principal.name)
-
-
-def _readable(value: object) -> str:
-    """Return JSON with one member per line."""
-    return msgspec.json.format(encode(value), indent=2).decode()

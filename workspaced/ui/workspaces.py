@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from workspaced.core.json_body import encode
+from workspaced.core.json_body import decode, encode
 from workspaced.http.responses import Response
 from workspaced.security.permissions import (
     DATA_SINKS_WRITE,
@@ -14,11 +15,9 @@ from workspaced.security.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.list_sort import sort_of
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.pager import PagePosition
+from workspaced.ui.pager import PagePosition, sort_of
 from workspaced.ui.renderer import PageView, page_view
-from workspaced.ui.sink_icon import shown_icon
 
 _PAGE_LENGTH: Final = 50
 _SINKS_LENGTH: Final = 100
@@ -84,3 +83,22 @@ async def show_workspace(request: PageRequest) -> PageView:
 def _label_contains(text: str) -> str:
     """Return the API's filter. A text that begins with a brace would be parsed as JSON, so it becomes a JSON filter."""
     return encode({"label": {"contains": text}}).decode() if text.startswith("{") else text
+
+
+_COLOR: Final = re.compile(r"#[0-9A-Fa-f]{3,8}|[A-Za-z]{1,30}")
+
+
+def icon_of(sink: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the members of the icon; None without one. A setting of the service has icons as JSON text (contract S3)."""
+    icon: Any = sink["icon"]
+    if isinstance(icon, str):
+        icon = decode(icon.encode())
+    return icon if isinstance(icon, Mapping) else None
+
+
+def shown_icon(sink: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """Return ``label``, and ``color`` for a sample of it; a color that is no plain name or number has no sample."""
+    icon = icon_of(sink) or {}
+    label = ", ".join(str(icon[part]) for part in ("name", "source", "color") if icon.get(part))
+    color = str(icon.get("color") or "")
+    return {"label": label, "color": color if _COLOR.fullmatch(color) else ""} if label else None

@@ -107,9 +107,11 @@ class BoundedConnection(asyncio.Protocol):
         self._is_ignoring = False  # the connection ends, and its input is dropped
         self._dropped = 0
         self._is_draining = False
-        self._has_response = False
+        self.has_response = False
+        """Whether the response to the current request has begun."""
         self._is_chunked = False
-        self._closes = False
+        self.closes = False
+        """Whether the connection ends with the response, because the end of the request is not seen here."""
         self._body_left = 0  # bytes of a body with a length that are not passed on yet
         self._is_receiving = False
         self._received = 0
@@ -199,7 +201,7 @@ class BoundedConnection(asyncio.Protocol):
         self._take(passed)
         self._unread += passed
         if self._unread > _UNREAD_BYTES:
-            self._note("bad_request")
+            self.note("bad_request")
             self.abort()
 
     def _take(self, most: int) -> bytes:
@@ -226,10 +228,10 @@ class BoundedConnection(asyncio.Protocol):
     def _begin_request(self, end: int) -> None:
         """Pass on a head of ``end`` bytes."""
         lines = self._pending[:end].lower()
-        self._is_active, self._has_begun, self._has_response, self._unread = True, False, False, 0
+        self._is_active, self._has_begun, self.has_response, self._unread = True, False, False, 0
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_chunked = b"\r\ntransfer-encoding" in lines
-        self._closes = self._is_chunked or b"\r\nupgrade" in lines
+        self.closes = self._is_chunked or b"\r\nupgrade" in lines
         # uvicorn refuses what has both, two lengths, or one that this does not find.
         length = None if self._is_chunked else _LENGTH.search(lines)
         size = end + (int(length[1] or 0) if length else 0)
@@ -239,7 +241,7 @@ class BoundedConnection(asyncio.Protocol):
         self._is_held = not self._body_left
         self._inner.data_received(part)
         if self._transport.is_closing():
-            self._note("bad_request")
+            self.note("bad_request")
 
     # Called for each request
 
@@ -247,20 +249,6 @@ class BoundedConnection(asyncio.Protocol):
     def body_has_arrived(self) -> bool:
         """Return whether all bytes of the request are known to have arrived."""
         return not self._is_chunked and not self._body_left
-
-    @property
-    def has_response(self) -> bool:
-        """Return whether the response to the current request has begun."""
-        return self._has_response
-
-    @property
-    def closes(self) -> bool:
-        """Return whether the connection ends with the response, because the end of the request is not seen here."""
-        return self._closes
-
-    def note_malformed(self) -> None:
-        """Note that the application refuses the head of the request."""
-        self._note("bad_request")
 
     def begin(self) -> None:
         """Note that the application has the head of the request."""
@@ -287,7 +275,7 @@ class BoundedConnection(asyncio.Protocol):
 
     def note_response(self, size: int) -> None:
         """Note that the response has begun, and that its body has ``size`` more bytes."""
-        self._has_response = True
+        self.has_response = True
         self._sent += size
 
     def end(self, *, keep: bool) -> None:
@@ -328,7 +316,7 @@ class BoundedConnection(asyncio.Protocol):
         least = max(1.0, self._limits.least_bytes_per_second * seconds)
         if unsent := self._transport.get_write_buffer_size():
             if self._sending.is_too_slow(self._sent - unsent, now, seconds=seconds, least=least):
-                self._note("not_reading")
+                self.note("not_reading")
                 self.abort()
             return
         self._sending.since = None
@@ -341,7 +329,7 @@ class BoundedConnection(asyncio.Protocol):
         if not self._is_active:
             if now <= self._head_deadline:
                 return
-            if self._has_response and not self._pending:
+            if self.has_response and not self._pending:
                 self._transport.close()
             else:
                 self._refuse("head_timeout", 408, "The head of the request was not complete in time.")
@@ -360,10 +348,10 @@ class BoundedConnection(asyncio.Protocol):
 
     def _refuse(self, reason: Reason, status: int, sentence: str) -> None:
         """Send a response if the client expects one, and end the connection a second later, so that the client can read it."""
-        self._note(reason)
+        self.note(reason)
         if self._transport.is_closing():
             return
-        if self._has_response and self._is_active:
+        if self.has_response and self._is_active:
             self.abort()
             return
         if self._is_active or self._pending or not self._is_admitted:
@@ -376,7 +364,8 @@ class BoundedConnection(asyncio.Protocol):
         self._transport.resume_reading()
         self._loop.call_later(_DRAIN_SECONDS, self.abort)
 
-    def _note(self, reason: Reason) -> None:
+    def note(self, reason: Reason) -> None:
+        """Report why the connection is refused or closed."""
         self._registry.note(reason, self._peer)
 
 

@@ -9,6 +9,7 @@ KNOWN_CALLER: Final = "known_caller"
 """The application sets this name in the state of a request with a valid key."""
 
 Reason: TypeAlias = Literal[
+    "tls_failed",
     "bad_request",
     "head_too_large",
     "head_timeout",

@@ -47,7 +47,7 @@ class BoundedRequests:
         headers = scope["headers"] = [(name, value.rstrip(b" \t")) for name, value in scope["headers"]]
         connection.begin()
         if (fault := _fault(scope, headers, self._limits)) is not None:
-            connection.note_malformed()
+            connection.note("bad_request")
             await _send_text(send, *fault)
             connection.end(keep=False)
         elif connection.body_has_arrived and not connection.closes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
 
@@ -15,6 +16,7 @@ from ingestd.process.http_server.asgi import ASGIApp
 from ingestd.process.http_server.connection import BoundedConnection
 from ingestd.process.http_server.registry import Connections
 from ingestd.process.http_server.requests import BoundedRequests
+from ingestd.process.http_server.tls import TlsTransport
 
 DRAIN_SECONDS = 30
 """How long requests in progress may take after `HttpServer.stop`."""
@@ -23,8 +25,15 @@ DRAIN_SECONDS = 30
 class HttpServer(uvicorn.Server):
     """uvicorn without signal handlers: uvicorn would raise a signal again after a clean stop, which looks like a crash."""
 
-    def __init__(self, app: ASGIApp, connections: Connections, *, drain_seconds: int = DRAIN_SECONDS) -> None:
-        """Serve ``app`` to the clients that ``connections`` admits."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        connections: Connections,
+        *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        drain_seconds: int = DRAIN_SECONDS,
+    ) -> None:
+        """Serve ``app`` to the clients that ``connections`` admits; ``tls`` returns the context of each new connection."""
         self._connections = connections
         super().__init__(
             uvicorn.Config(
@@ -35,7 +44,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                http=cast("type[asyncio.Protocol]", partial(BoundedConnection, connections=connections)),
+                http=cast("type[asyncio.Protocol]", partial(_protocol, connections, tls)),
                 ws="none",
                 timeout_graceful_shutdown=drain_seconds,
                 timeout_keep_alive=int(connections.limits.idle_seconds) + 2,  # the connection has its own deadline
@@ -74,6 +83,11 @@ class HttpServer(uvicorn.Server):
         self._connections.stop()
         for task in self.server_state.tasks:
             task.cancel()
+
+
+def _protocol(connections: Connections, tls: Callable[[], ssl.SSLContext] | None, **inner: Any) -> asyncio.Protocol:
+    connection = BoundedConnection(connections=connections, **inner)
+    return TlsTransport(connection, tls()) if tls else connection
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
-"""Each failure and each event of the 32 operations of the interface document (contract G12, G13, H7).
+"""Each success, failure and event of the 32 operations of the interface document (contract G12, G13, G22, H7).
 
-The successes are in `test_interface_rows`. A failure changes nothing, so one sample serves all of them, and is compared at the
+A failure changes nothing, so one sample serves all of them, and is compared at the
 end.
 """
 
@@ -13,10 +13,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import httpx
+import msgspec
 import pytest
 
 from tests.support.api_client import api_client
-from tests.support.interface_rows import ROWS, Row
+from tests.support.interface_rows import NO_CONTENT, ROWS, Row
 from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from workspaced.app import Application, running
 from workspaced.settings.model import Limits, WorkspacedSettings
@@ -92,7 +93,25 @@ EVENTS: Final = {
 
 def test_every_row_of_the_document_has_its_failures() -> None:
     assert set(MARKS) == {row.id for row in ROWS}
+    assert len(MARKS) == 32
     assert {row for row, marks in MARKS.items() if {"409", "422"} & set(marks.split())} <= set(STATES)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+async def test_a_client_made_from_the_tables_of_the_document_decodes_the_success(
+    http: httpx.AsyncClient, row: Row
+) -> None:
+    # contract G22
+    response = await http.request(row.method, **_sound(row, await create_sample_workspace(http)))
+    assert response.status_code == row.status, response.text
+    if row.shape is NO_CONTENT:
+        assert (response.content, response.headers["Content-Length"]) == (b"", "0")
+        assert "Content-Type" not in response.headers
+        return
+    assert response.headers["Content-Type"] == "application/json"
+    decoded = msgspec.json.decode(response.content, type=row.shape, strict=True)
+    assert decoded or row.id == "CS3"
+    assert row.id != "DS3" or "entries" not in response.json()[0]
 
 
 async def test_the_failures_common_to_all_rows(http: httpx.AsyncClient, transport: httpx.ASGITransport) -> None:

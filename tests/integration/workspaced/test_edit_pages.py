@@ -216,19 +216,6 @@ async def test_a_key_sees_and_can_do_only_what_it_may(
     assert (await http.get(f"/v1/workspace/{workspace}")).json()["label"] == "Rover"
 
 
-@pytest.mark.parametrize(
-    ("headers", "token"),
-    [(OWN, "0" * 64), (OWN, ""), ({"Origin": "https://evil.example"}, None), ({"Sec-Fetch-Site": "cross-site"}, None)],
-)
-async def test_a_page_of_another_site_can_change_nothing(
-    browser: httpx.AsyncClient, http: httpx.AsyncClient, headers: dict[str, str], token: str | None
-) -> None:
-    fields = await hidden_of(browser, "/ui/workspaces/new")
-    sent = {**fields, "label": "Evil", **({} if token is None else {"form_token": token})}
-    assert (await browser.post("/ui/workspaces/new", data=sent, headers=headers)).status_code == 403
-    assert (await http.get("/v1/workspace")).json() == []
-
-
 async def test_a_form_of_a_former_session_changes_nothing_and_keeps_what_was_typed(
     browser: httpx.AsyncClient, http: httpx.AsyncClient
 ) -> None:

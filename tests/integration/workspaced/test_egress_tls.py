@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import ssl
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from workspaced.security.egress.addresses import Address
+from tests.support.certificates import self_signed
 from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable
-from workspaced.security.egress.rules import EgressRules
+from workspaced.security.egress.rules import Address, EgressRules
 
 _RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
-
-
-def _certificate(folder: Path, name: str) -> Path:
-    """Return a self-signed certificate for the name, and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "certificate.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    return file
 
 
 async def _resolve(_host: str, _port: int) -> Sequence[Address]:
@@ -59,10 +30,10 @@ def _recording(asked_for: list[str | None]) -> Callable[..., None]:
 
 @pytest.mark.parametrize(("name", "trusted"), [("hooks.example", True), ("other.example", False)])
 async def test_tls_uses_the_name_of_the_url(tmp_path: Path, name: str, *, trusted: bool) -> None:
-    file = _certificate(tmp_path, "hooks.example")
+    certificate, key = self_signed(tmp_path, "hooks.example")
     asked_for: list[str | None] = []
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(file)
+    serving.load_cert_chain(certificate, key)
     serving.sni_callback = _recording(asked_for)
     received = 0
 
@@ -76,7 +47,7 @@ async def test_tls_uses_the_name_of_the_url(tmp_path: Path, name: str, *, truste
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=serving) as server:
         port = server.sockets[0].getsockname()[1]
-        trust = ssl.create_default_context(cafile=file)
+        trust = ssl.create_default_context(cafile=certificate)
         async with EgressClient(_RULES, bounds=Bounds(), resolve=_resolve, trust=trust) as client:
             if trusted:
                 response = await client.post(f"https://{name}:{port}/", headers=(), body=b"")

@@ -145,6 +145,12 @@ async def test_every_rejection_of_every_operation_has_a_json_body_with_error_and
             assert isinstance(body["error"], str), (operation.name, response.text)
             assert response.headers["X-Request-Id"] == headers["X-Request-Id"]
             assert response.headers["X-Error-Code"]
+            if response.headers["Content-Type"] == "application/problem+json":
+                assert (body["status"], body["error"]) == (response.status_code, body["title"])
+                assert (body["requestId"], body["instance"]) == (
+                    headers["X-Request-Id"],
+                    response.request.url.raw_path.partition(b"?")[0].decode(),
+                )
     assert seen >= {400, 401, 403, 404, 405, 412, 413, 415}
 
 

@@ -33,6 +33,7 @@ EXAMPLES: Final = {
     "integer": 3,
     "number": 3,
 }
+
 METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 NOT_SHOWN: Final = {
@@ -67,11 +68,6 @@ NOT_IN_FORMS: Final = {
     "cloud_storage.retry_conversion": "it is sent if a conversion is in progress",
 }
 """Why a form does not have a member of the body of its operation, or any of them."""
-
-
-@pytest.fixture
-def postgres() -> None:
-    """Run with SQLite only, because the pages see no database."""
 
 
 @pytest.fixture

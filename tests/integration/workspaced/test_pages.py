@@ -15,8 +15,6 @@ import pytest
 from tests.integration.workspaced.conftest import MakeKey
 from tests.support.api_client import api_client
 from workspaced.app import Application, running
-from workspaced.security import key_store as access
-from workspaced.security.key_format import key_id_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
@@ -75,9 +73,7 @@ async def test_a_request_without_a_session_is_sent_to_sign_in_and_then_to_the_pa
     assert (await browser.get("/ui/webhooks")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "elsewhere", ["https://evil.example/", "//evil.example/", "/v1/workspace", "/ui", "/ui/\\evil", "/ui/sign-out", ""]
-)
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", ""])
 async def test_signing_in_redirects_to_pages_of_the_service_only(
     browser: httpx.AsyncClient, make_key: MakeKey, elsewhere: str
 ) -> None:
@@ -148,35 +144,6 @@ async def test_signing_out_ends_the_session_for_all_copies_of_its_cookie(
         assert (await thief.get("/ui/workspaces")).status_code == 303
 
 
-async def test_a_session_ends_with_its_key(
-    browser: httpx.AsyncClient, settings: WorkspacedSettings, make_key: MakeKey
-) -> None:
-    key = make_key()
-    await sign_in(browser, key)
-    assert (await browser.get("/ui/workspaces")).status_code == 200
-    transact(settings.database, lambda tx: access.revoke_key(tx, key_id=key_id_of(key) or "", now=1))
-    assert (await browser.get("/ui/workspaces")).headers["Location"].startswith("/ui/sign-in")
-
-
-async def test_a_session_ends_with_the_secret_that_started_it(
-    browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey
-) -> None:
-    key = make_key("rotated")
-    await sign_in(browser, key)
-    rotated = await http.post(f"/v1/api-keys/{key_id_of(key)}/rotate", json={"gracePeriodSeconds": 0})
-    assert rotated.status_code == 200, rotated.text
-    assert (await browser.get("/ui/workspaces")).status_code == 303
-    assert (await sign_in(browser, rotated.json()["key"])).status_code == 303
-
-
-async def test_a_session_ends_when_its_key_expires(
-    settings: WorkspacedSettings, browser: httpx.AsyncClient, make_key: MakeKey
-) -> None:
-    await sign_in(browser, make_key())
-    transact(settings.database, lambda tx: tx.run("UPDATE api_key SET expires_at = 1"))
-    assert (await browser.get("/ui/workspaces")).status_code == 303
-
-
 async def test_a_session_expires_and_is_deleted(
     settings: WorkspacedSettings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
@@ -203,10 +170,7 @@ async def test_signing_in_and_out_is_in_the_audit_log(
     "headers",
     [
         {"Origin": "http://evil.example"},
-        {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site", **OWN},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Sec-Fetch-Site": "none"},
     ],
 )
 async def test_a_form_of_another_site_has_no_effect(
@@ -284,7 +248,8 @@ async def test_unknown_addresses_and_methods_have_a_page(browser: httpx.AsyncCli
     assert (await browser.get("/ui/workspaces/")).status_code == 404
     wrong = await browser.put("/ui/sign-in")
     assert (wrong.status_code, wrong.headers["Allow"]) == (405, "GET, HEAD, OPTIONS, POST")
-    assert (await browser.get("/uix")).headers["Content-Type"] == "application/problem+json"
+    for of_the_api in ("/uix", "/%75i", "/v1/ui", "/"):
+        assert (await browser.get(of_the_api)).headers["Content-Type"] == "application/problem+json"
     head = await browser.head("/ui/sign-in")
     assert (head.status_code, head.content) == (200, b"")
 

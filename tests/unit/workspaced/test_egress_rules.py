@@ -4,8 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from workspaced.security.egress.addresses import is_public
-from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal_address
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, is_public, literal_address
 
 HOSTILE = (
     "127.0.0.1",

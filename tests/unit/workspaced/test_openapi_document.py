@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from workspaced.app import Application, create_app
-from workspaced.http.openapi.document import MissingDescription, document
-from workspaced.http.openapi.prose import Prose, read_prose
+from workspaced.http.openapi.document import MissingDescription, Prose, document, read_prose
 from workspaced.http.operations import Call, Operation, Read
 from workspaced.http.responses import Response
 from workspaced.resources.api_sections import api_sections

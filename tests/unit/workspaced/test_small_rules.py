@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workspaced.core.problems import PreconditionFailedProblem
 from workspaced.core.text import as_uuid, has_controls
 from workspaced.core.timestamps import microseconds, stamp
-from workspaced.http.conditions import not_modified, require_match
+from workspaced.http.operations import not_modified, require_match
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, SinkName, row_number, sink_name
 from workspaced.settings.model import Limits
 

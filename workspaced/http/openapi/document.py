@@ -6,18 +6,18 @@ This module performs no I/O.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args, get_origin
 
 from ingestd.wire import names
-from workspaced.core.json_schema import Schema, array, is_record, public_name, record_schemas, ref
+from workspaced.core.json_schema import Schema, array, is_record, public_name, record_schemas, ref, string
 from workspaced.core.members import body_schema
+from workspaced.events.catalogue import EVENT_TYPES, DomainEventType, schema_of
 from workspaced.http.description import ApiSection, Parameter, Success
 from workspaced.http.openapi import shared
-from workspaced.http.openapi.events import webhooks
-from workspaced.http.openapi.prose import Prose, read_prose
 from workspaced.http.operations import Operation
 from workspaced.settings.model import Limits
 
@@ -77,7 +77,7 @@ def document(
             "title": "workspaced",
             "version": version,
             "summary": "The engineering data workspace service.",
-            "description": _ABOUT + _client_limits(limits),
+            "description": _ABOUT + _CLIENTS.format(**dataclasses.asdict(limits)),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
@@ -236,11 +236,6 @@ def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[s
     return result
 
 
-def _client_limits(limits: Limits) -> str:
-    """Return the limits of every request."""
-    return _CLIENTS.format(**dataclasses.asdict(limits))
-
-
 def _possible(one: _Described) -> set[int]:
     """Return the errors that can occur. 400 always can: a query or a path may hold a forbidden character."""
     operation = one.operation
@@ -297,3 +292,77 @@ def _refusal(status: int, *, description: str = "", document_form: bool = False)
         "headers": shared.headers(*sent, *special),
         "content": content,
     }
+
+
+_TAG: Final = "Events"
+_SIGNED: Final = (
+    "Signed by Standard Webhooks 1.0 (`webhook-id`, `webhook-timestamp`, `webhook-signature`) with the webhook's secrets. "
+    "Sent at least once and in any order: use `webhook-id` and `sequence`."
+)
+
+
+def webhooks() -> dict[str, Any]:
+    """Return one path item for each event type."""
+    return {kind.name: {"post": _delivery(kind)} for kind in EVENT_TYPES.values()}
+
+
+def _delivery(kind: DomainEventType) -> dict[str, Any]:
+    schema = {name: value for name, value in schema_of(kind).items() if name != "$schema"}
+    needed = f" Sent to webhooks of owners that have `{kind.scope}` on the workspace." if kind.scope else ""
+    return {
+        "operationId": f"event.{kind.name}",
+        "tags": [_TAG],
+        "summary": kind.description,
+        "description": f"{_SIGNED}{needed}",
+        "parameters": [
+            _header(
+                "webhook-id", "The id of the event, the same for every attempt.", string(pattern="^evt_[0-9a-f]{32}$")
+            ),
+            _header(
+                "webhook-timestamp", "When this attempt was made, in seconds since 1970.", string(pattern="^[0-9]+$")
+            ),
+            _header(
+                "webhook-signature",
+                "`v1,` and base64 of HMAC-SHA256, one for each valid secret.",
+                string(pattern="^v1,"),
+            ),
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {
+            "2XX": {
+                "description": "Accepted. After any other status, redirects included, the delivery is tried again later."
+            },
+            "410": {"description": "The webhook is disabled at once."},
+        },
+    }
+
+
+def _header(name: str, about: str, schema: Schema) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": True, "description": about, "schema": schema}
+
+
+_CONTRACT = re.compile(r" \(contract [^)]*\)")
+_RESPONSE = re.compile(r"^(?=\d{3}: )", re.MULTILINE)
+_LIMIT = re.compile(r"\$(\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    """The texts of an operation. ``responses`` has them by status; of errors: the codes and their causes."""
+
+    summary: str
+    description: str
+    responses: Mapping[int, str]
+
+
+def read_prose(handler: object, limits: Limits) -> Prose | None:
+    """Return the prose of a handler; None if its docstring has no description."""
+    first, _, others = (inspect.getdoc(handler) or "").partition("\n\n")
+    text, *responses = _RESPONSE.split(_LIMIT.sub(lambda found: str(getattr(limits, found[1])), others))
+    if not text.strip():
+        return None
+    return Prose(
+        summary=_CONTRACT.sub("", " ".join(first.split())).removesuffix("."),
+        description=" ".join(text.split()),
+        responses={int(one[:3]): " ".join(one[4:].split()) for one in responses},
+    )

@@ -2,21 +2,139 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
+import jinja2
 import msgspec
+from markupsafe import Markup, escape
 
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import OBJECT, STRING, Schema
 from workspaced.http.description import Success
-from workspaced.http.openapi.pages import ReferencePage, policy
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Headers, Response, etag
 
-_FRESH_SECONDS = 300
+_FRESH_SECONDS: Final = 300
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_CODE: Final = re.compile(r"`([^`]+)`")
+_PARAGRAPH: Final = re.compile(r"\n\s*\n")
+_ENVIRONMENT: Final = jinja2.Environment(
+    loader=jinja2.PackageLoader("workspaced.http.openapi", "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def reference_page(document: Mapping[str, Any], style: str) -> str:
+    """Return the reference page of a document as HTML."""
+    operations = [
+        (item[method]["tags"][0], _displayed(document, path, method, item[method]))
+        for path, item in document["paths"].items()
+        for method in _METHODS
+        if method in item
+    ]
+    return _ENVIRONMENT.get_template("reference.html").render(
+        info=document["info"],
+        style=Markup(style),  # noqa: S704  from our own file
+        api_sections=[
+            (tag["name"], tag["description"], [one for name, one in operations if name == tag["name"]])
+            for tag in document["tags"]
+        ],
+        events=[_displayed(document, name, "post", item["post"]) for name, item in document["webhooks"].items()],
+        schemas=document["components"]["schemas"],
+        prose=prose,
+        brief=brief,
+        schema=pretty,
+    )
+
+
+def _displayed(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation or an event as the page shows it; all references except those to schemas are resolved."""
+
+    def resolved(value: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: Any = value
+        if "$ref" in value:
+            found = document
+            for part in value["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+        return dict(found)
+
+    responses = [(status, resolved(response)) for status, response in operation["responses"].items()]
+    return {
+        "id": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "summary": operation["summary"],
+        "description": operation["description"],
+        "needs": " ".join(
+            scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
+        ),
+        "parameters": [resolved(one) for one in operation.get("parameters", ())],
+        "body": operation.get("requestBody"),
+        "responses": [(status, {"headers": {}, **response}) for status, response in responses],
+    }
+
+
+def policy(style: str) -> str:
+    """Return a Content-Security-Policy that allows this style sheet and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def prose(text: str) -> Markup:
+    """Render paragraphs, with text between backticks as code."""
+    return Markup().join(
+        Markup("<p>{}</p>").format(_render_code(part)) for part in _PARAGRAPH.split(text.strip()) if part
+    )
+
+
+def _render_code(text: str) -> Markup:
+    return Markup(_CODE.sub(lambda found: f"<code>{found[1]}</code>", str(escape(text))))  # noqa: S704  escaped first
+
+
+def pretty(value: object) -> Markup:
+    """Render JSON over several lines; references to schemas are links on the page."""
+    text = str(escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    return Markup(  # noqa: S704  escaped first
+        re.sub(
+            r"&#34;\$ref&#34;: &#34;#/components/schemas/(\w+)&#34;",
+            r'&#34;$ref&#34;: <a href="#schema-\1">&#34;\1&#34;</a>',
+            text,
+        )
+    )
+
+
+def brief(schema: Mapping[str, Any]) -> Markup:
+    """Render a schema in one line: ``string, 1 to 255``, or a link to a named one."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    if "anyOf" in schema:
+        return Markup(" or ").join(brief(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return Markup(", ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    if "const" in schema:
+        return Markup("<code>{}</code>").format(msgspec.json.encode(schema["const"]).decode())
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return Markup("list of {}").format(brief(schema.get("items", {})))
+    about = [str(schema.get("format", kind))]
+    lowest, highest = schema.get("minLength", schema.get("minimum")), schema.get("maxLength", schema.get("maximum"))
+    if highest is not None:
+        about.append(f"{lowest if lowest is not None else 0} to {highest:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"))
+    elif lowest:
+        about.append(f"from {lowest}")
+    return Markup(", ").join(about)
 
 
 class Publication:
@@ -63,8 +181,8 @@ class Publication:
 
     @cached_property
     def _rendered(self) -> tuple[bytes, str]:
-        reference = ReferencePage(self.document)
-        return reference.html.encode(), policy(reference.style)
+        style = files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
+        return reference_page(self.document, style).encode(), policy(style)
 
     async def _json(self, call: Call) -> Response:
         """Get this description.

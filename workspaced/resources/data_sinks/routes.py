@@ -6,7 +6,7 @@ from typing import Final
 
 from ingestd.wire import bulk, writer
 from workspaced.core.json_schema import FLAG, STRING, array, choice, ref, string
-from workspaced.http import content_coding
+from workspaced.http import bodies
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Operation, PathHeaders
@@ -152,6 +152,6 @@ def path_headers(limits: Limits) -> PathHeaders:
         headers=(
             (bulk.HEADER, str(most)),
             (writer.FENCE_HEADER, writer.FENCE),
-            (content_coding.HEADER, content_coding.SUPPORTED),
+            (bodies.CODING_HEADER, bodies.SUPPORTED_CODING),
         ),
     )

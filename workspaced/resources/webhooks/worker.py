@@ -20,8 +20,7 @@ from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.attempt import Attempts
 from workspaced.resources.webhooks.delivery_store import Claimed, DeliveryClaim, DisabledWebhook, RecordedAttempt
-from workspaced.security.egress.backend import Resolver, system_resolver
-from workspaced.security.egress.client import Bounds, EgressClient
+from workspaced.security.egress.client import Bounds, EgressClient, Resolver, system_resolver
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings

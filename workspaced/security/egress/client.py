@@ -1,18 +1,140 @@
-"""One request to a URL that a user set: checked, without redirects, limited in time and in bytes read."""
+"""One request to a URL that a user set: checked, without redirects, limited in time and in bytes read.
+
+The name is resolved once, and exactly the checked address is connected to.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import httpcore
 
-from workspaced.security.egress.backend import GuardedBackend, Resolver, system_resolver
-from workspaced.security.egress.rules import EgressRules, UnsafeTarget
+from workspaced.security.egress.rules import Address, EgressRules, UnsafeTarget, literal_address
+
+Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
+
+
+async def system_resolver(host: str, port: int) -> Sequence[Address]:
+    """Return the addresses that the system's resolver finds, in its order.
+
+    Each look-up has its own daemon thread: a name server that hangs, perhaps on purpose, delays neither other look-ups nor the
+    end of the process.
+
+    Raises:
+        OSError: the name is unknown, or no resolver responds.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[Address]] = loop.create_future()
+
+    def look_up() -> None:
+        addresses: Sequence[Address] = ()
+        failure: Exception | None = None
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
+        except (OSError, ValueError) as error:  # a name that can't be encoded is a ValueError
+            failure = OSError(str(error))
+        with suppress(RuntimeError):  # the loop was closed meanwhile, so no task waits
+            loop.call_soon_threadsafe(_set_result, found, addresses, failure)
+
+    threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
+    return await found
+
+
+def _set_result(
+    found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None
+) -> None:
+    if found.done():  # cancelled
+        return
+    if failure is None:
+        found.set_result(addresses)
+    else:
+        found.set_exception(failure)
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """A network backend of httpcore. TLS and the Host header use the name, the socket uses the checked address.
+
+    DNS rebinding (a name that is public when it is checked, and 127.0.0.1 when it is connected to) has no effect: the name is
+    resolved only once.
+    """
+
+    def __init__(self, rules: EgressRules, *, resolve: Resolver = system_resolver) -> None:
+        self._rules = rules
+        self._resolve = resolve
+        self._sockets = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  the signature is httpcore's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first address of the host that accepts the connection.
+
+        Raises:
+            UnsafeTarget: one of its addresses is not permitted; then none is tried.
+                httpcore.ConnectError: it has no address, or none accepts the connection.
+                httpcore.ConnectTimeout: it took too long.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await self._addresses(host, port)
+                return await self._first(addresses, port, local_address, socket_options)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"{host} could not be connected to within {timeout:g} seconds.") from error
+
+    async def _addresses(self, host: str, port: int) -> Sequence[Address]:
+        address = literal_address(host)
+        try:
+            addresses = (address,) if address else await self._resolve(host, port)
+        except OSError as error:
+            raise httpcore.ConnectError(f"The name {host} can't be resolved.") from error
+        self._rules.require_addresses(host, addresses)
+        return addresses
+
+    async def _first(
+        self,
+        addresses: Sequence[Address],
+        port: int,
+        local_address: str | None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None,
+    ) -> httpcore.AsyncNetworkStream:
+        options = list(socket_options or ())
+        failure = httpcore.ConnectError("The host has no address.")
+        for address in addresses:
+            try:
+                return await self._sockets.connect_tcp(
+                    str(address), port, local_address=local_address, socket_options=options
+                )
+            except httpcore.ConnectError as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109  the signature is httpcore's
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Refuse: no URL leads to a Unix socket."""
+        _ = timeout, socket_options
+        raise UnsafeTarget(f"The socket {path} is not one of the public internet.")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; httpcore calls this."""
+        await asyncio.sleep(seconds)
 
 
 class ReceiverUnreachable(Exception):

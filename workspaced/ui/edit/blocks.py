@@ -25,8 +25,7 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.workspaces import workspace_trail
 from workspaced.ui.page_request import ApiResponse, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _FIRST: Final = ("label", "description", "partNumber", "multiplicity", "type", "parentBlock")
@@ -88,7 +87,6 @@ async def edit_block(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), block["label"] or block["id"])],
         action=_blocks_address(request, block["id"], "edit"),
-        submit="Save",
         back=_blocks_address(request, block["id"]),
         fields=with_values(fields, block),
         hidden={SHOWN: shown_digest(_values_of(request, block))},
@@ -112,7 +110,6 @@ async def delete_block(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), label)],
         action=_blocks_address(request, block["id"], "delete"),
-        submit="Delete block",
         back=_blocks_address(request, block["id"]),
         fields=[FormField(name="force", label="Also delete the blocks below it", kind="check")] if children else [],
         sentences=[f"The block “{label}” is deleted for all users. Blocks directly below it: {children}."],

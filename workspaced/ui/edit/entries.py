@@ -20,8 +20,7 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import entry_digest, entry_values
+from workspaced.ui.renderer import PageView, entry_digest, entry_values
 from workspaced.ui.workspaces import SECTION
 
 _KEY: Final = FormField(name="key", label="Key", required=True)
@@ -49,7 +48,7 @@ async def create_entry(request: PageRequest) -> PageView | Response:
 
 async def edit_entry(request: PageRequest) -> PageView | Response:
     """Show the form of an entry, or change it."""
-    page, found = await _page(request, "Edit entry", "edit", "Save")
+    page, found = await _page(request, "Edit entry", "edit")
     entry = found.record
     fields = [
         dataclasses.replace(_VALUE, value=entry["value"] or ""),
@@ -62,7 +61,7 @@ async def edit_entry(request: PageRequest) -> PageView | Response:
 
 async def delete_entry(request: PageRequest) -> PageView | Response:
     """Ask whether to delete an entry, or delete it."""
-    page, found = await _page(request, "Delete entry", "delete", "Delete entry")
+    page, found = await _page(request, "Delete entry", "delete")
     key = found.record["key"]
     page = dataclasses.replace(
         page,
@@ -163,12 +162,7 @@ async def _create(request: PageRequest, key: str, *, stored: str | None = None) 
 
 
 async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> ApiResponse:
-    """Change an entry, and return it as it was.
-
-    Raises:
-        ChangedMeanwhile: it has other values than the page showed.
-        PageRefused: the API responds with an error.
-    """
+    """Change an entry, and return it as it was."""
     if stored is None:
         stored = (await request.get(*sink_path(request), key)).record["value"]
     return await save(
@@ -180,7 +174,7 @@ async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> 
 
 
 async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
-    """Delete an entry, and return it as it was; errors as of `_set`."""
+    """Delete an entry, unless it has other values than the page showed; return it as it was."""
     for attempt in range(1, _ATTEMPTS + 1):
         found = await request.get(*sink_path(request), key)
         if entry_digest(found.record) != request.form.get(SHOWN):
@@ -195,7 +189,7 @@ async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tuple[FormPage, ApiResponse]:
+async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, ApiResponse]:
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1")).record
     key = request.names["key"]
@@ -207,7 +201,6 @@ async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tup
         section=SECTION,
         trail=[*sink_trail(workspace, sink), (sink_address(request, "entries", key), key)],
         action=sink_address(request, "entries", key, verb),
-        submit=submit,
         back=sink_address(request, "entries", key),
         hidden={SHOWN: entry_digest(found.record)},
     )

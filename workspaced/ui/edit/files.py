@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from ingestd.wire import names
-from workspaced.core.json_body import decode, encode
+from workspaced.core.json_body import decode
 from workspaced.core.problems import Invalid, PreconditionFailedProblem
 from workspaced.http.responses import Response, json_response
 from workspaced.ui.addresses import address, see_other
@@ -22,9 +20,8 @@ from workspaced.ui.edit.form import (
     with_values,
 )
 from workspaced.ui.edit.workspaces import workspace_trail
-from workspaced.ui.page_request import CLIENT_ID, ApiResponse, PageRefused, PageRequest, parse_response
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.page_request import CLIENT_ID, ApiResponse, PageRefused, PageRequest, parse_response, readable_json
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _FIELDS: Final = (
@@ -56,7 +53,7 @@ async def upload_version(request: PageRequest) -> Response:
     Raises:
         PageRefused: the API responds with an error.
     """
-    _, file = await _page(request, "", "", "")
+    _, file = await _page(request, "", "")
     return await _store(request, {"fileName": file["fileName"], "id": file["id"]})
 
 
@@ -82,7 +79,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def edit_file(request: PageRequest) -> PageView | Response:
     """Show the form of a file, or change its name, description and tags."""
-    page, file = await _page(request, "Edit file", "edit", "Save")
+    page, file = await _page(request, "Edit file", "edit")
     page = dataclasses.replace(page, fields=with_values(_FIELDS, file))
 
     async def change() -> ApiResponse:
@@ -99,14 +96,14 @@ async def edit_file(request: PageRequest) -> PageView | Response:
 
 async def edit_metadata(request: PageRequest) -> PageView | Response:
     """Show the metadata of a file as JSON, or replace them, unless they were changed since the form was shown."""
-    page, file = await _page(request, "Edit metadata", "metadata", "Save")
+    page, file = await _page(request, "Edit metadata", "metadata")
     path = ("cloud-storage", "metadata", file["id"])
     field = FormField(name="metadata", label="Metadata", kind="text", hint="A JSON object. Other programs may use it.")
     attempts = 0
     while True:
         attempts += 1
         found = await request.get(*path)
-        present = _readable(found.record)
+        present = readable_json(found.record)
         shown = shown_digest({"metadata": present})
         page = dataclasses.replace(page, fields=[dataclasses.replace(field, value=present)], hidden={SHOWN: shown})
         if request.method != "POST":
@@ -129,13 +126,9 @@ async def edit_metadata(request: PageRequest) -> PageView | Response:
             return see_other(page.back)
 
 
-def _readable(metadata: Mapping[str, Any]) -> str:
-    return msgspec.json.format(encode(metadata), indent=2).decode()
-
-
 async def delete_file(request: PageRequest) -> PageView | Response:
     """Ask whether to delete a file, or delete it."""
-    page, file = await _page(request, "Delete file", "delete", "Delete file")
+    page, file = await _page(request, "Delete file", "delete")
     page = dataclasses.replace(
         page,
         sentences=[f"The file “{file['fileName']}” with all its versions is deleted for all users."],
@@ -148,7 +141,7 @@ async def delete_file(request: PageRequest) -> PageView | Response:
     )
 
 
-async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tuple[FormPage, Mapping[str, Any]]:
+async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, Mapping[str, Any]]:
     workspace = await request.workspace()
     file = (await request.get("cloud-storage", request.names["file"])).record
     if file["workspaceId"] != workspace["id"]:
@@ -163,7 +156,6 @@ async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tup
         section=SECTION,
         trail=trail,
         action=_file_address(request, file["id"], verb),
-        submit=submit,
         back=_file_address(request, file["id"]),
         hidden={SHOWN: shown_digest(_values_of(file))},
     )

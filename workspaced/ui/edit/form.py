@@ -18,8 +18,7 @@ from workspaced.core.problems import Invalid
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import see_other
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["line", "text", "lines", "number", "json", "check", "choice", "several", "secret"]
@@ -63,14 +62,17 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
-    """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form."""
+    """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form.
+
+    The button of a dangerous one has the words of the title.
+    """
 
     title: str
     section: str
     trail: Sequence[Link]
     action: str
-    submit: str
     back: str
+    submit: str = "Save"
     fields: Sequence[FormField] = ()
     sentences: Sequence[str] = ()
     hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -20,10 +20,8 @@ from workspaced.ui.edit.form import (
 )
 from workspaced.ui.edit.workspaces import workspace_trail
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
-from workspaced.ui.sink_icon import icon_of
-from workspaced.ui.workspaces import SECTION
+from workspaced.ui.renderer import PageView, shown_digest
+from workspaced.ui.workspaces import SECTION, icon_of
 
 _FIRST: Final = ("label", "description", "tags")
 
@@ -93,7 +91,6 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=sink_trail(workspace, sink),
         action=sink_address(request, "edit"),
-        submit="Save",
         back=sink_address(request),
         fields=with_values(fields, _values_of(sink)),
         hidden={SHOWN: shown_digest(_values_of(sink))},
@@ -121,7 +118,6 @@ async def delete_sink(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=sink_trail(workspace, sink),
         action=sink_address(request, "delete"),
-        submit="Delete data sink",
         back=sink_address(request),
         sentences=[
             f"The data sink {named} is deleted for all users (entries: {found.total}). This can't be undone.",

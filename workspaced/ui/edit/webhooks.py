@@ -23,8 +23,7 @@ from workspaced.ui.edit.form import (
     texts_of,
 )
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.webhooks import SECTION, is_owner
 
 _ALL: Final[Link] = (address("webhooks"), "Webhooks")
@@ -121,7 +120,6 @@ async def edit_webhook(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
         action=address("webhooks", record["id"], "edit"),
-        submit="Save",
         back=address("webhooks", record["id"]),
         fields=_filled(fields, record),
         sentences=() if owned else ["Its headers and its secret can be changed by its owner only."],
@@ -146,7 +144,6 @@ async def delete_webhook(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
         action=address("webhooks", record["id"], "delete"),
-        submit="Delete webhook",
         back=address("webhooks", record["id"]),
         sentences=[f"The webhook “{record['label']}” and the deliveries that wait are deleted. This can't be undone."],
         is_dangerous=True,

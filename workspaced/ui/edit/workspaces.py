@@ -21,8 +21,7 @@ from workspaced.ui.edit.form import (
     with_values,
 )
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.renderer import PageView
-from workspaced.ui.shown import shown_digest
+from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _ALL: Final[Link] = (address("workspaces"), "Workspaces")
@@ -76,7 +75,6 @@ async def edit_workspace(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=workspace_trail(workspace),
         action=address("workspaces", workspace["id"], "edit"),
-        submit="Save",
         back=address("workspaces", workspace["id"]),
         fields=with_values(fields, workspace),
         hidden={SHOWN: shown_digest(values_of(workspace))},
@@ -98,7 +96,6 @@ async def delete_workspace(request: PageRequest) -> PageView | Response:
         section=SECTION,
         trail=workspace_trail(workspace),
         action=address("workspaces", workspace["id"], "delete"),
-        submit="Delete workspace",
         back=address("workspaces", workspace["id"]),
         sentences=[
             f"The workspace “{workspace['label']}” is deleted for all users ({counts}).",

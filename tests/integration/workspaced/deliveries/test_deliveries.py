@@ -22,8 +22,7 @@ from tests.support.api_client import api_client
 from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.webhooks import store
-from workspaced.security.egress.addresses import Address
-from workspaced.security.egress.rules import EgressRules
+from workspaced.security.egress.rules import Address, EgressRules
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
