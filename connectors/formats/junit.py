@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element
 from connectors.formats.xml.reader import read_elements
 from connectors.formats.xml.record import XmlRecord, local_name
 from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats.format import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats import Format, RecordChunk
 
 _CASE = "testcase"
 _SUITE = "testsuite"

@@ -11,8 +11,7 @@ from connectors.formats.column_names import Naming, Repeated, Unnamed
 from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.text import DETECT, EncodingName
-from ingestd.sdk.formats.format import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats import Format, RecordChunk
 
 _Mark = Annotated[str, StringConstraints(pattern=r"^[!-/:-@\[-`{-~\t ]$")]
 

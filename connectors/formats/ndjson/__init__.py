@@ -8,8 +8,7 @@ from typing import BinaryIO, ClassVar, Literal
 from pydantic import Field
 
 from connectors.formats.text import DETECT, EncodingName
-from ingestd.sdk.formats.format import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats import Format, RecordChunk
 
 
 class Ndjson(Format):

@@ -7,8 +7,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import Field
 
-from ingestd.sdk.formats.format import Format
-from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats import Format, RecordChunk
 
 
 class Xml(Format):
