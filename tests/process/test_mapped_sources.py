@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.engineering_folder import command_here
+from tests.support.daemon_process import here
 from tests.support.entry_writes import writes_by_key
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
@@ -28,7 +28,7 @@ def service(shared: RecordedWorkspaced) -> RecordedWorkspaced:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return command_here(folder / "ingestd.yaml", *words)
+    return here(folder, *words, "-c", str(folder / "ingestd.yaml"))
 
 
 def configure(folder: Path, service: RecordedWorkspaced, entries: Any, **source: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engineering_folder import command_here
+from tests.support.daemon_process import here
 from tests.support.entry_writes import writes_by_key
 from tests.support.real_data import FILES, FOLDER, Number, RealFile, Row
 from tests.support.recorded_workspaced import RecordedWorkspaced
@@ -57,7 +57,7 @@ def drop(folder: Path, file: RealFile, rows: list[Row]) -> None:
 
 
 def sync(folder: Path) -> tuple[int, str]:
-    run = command_here(folder / "ingestd.yaml", "sync")
+    run = here(folder, "sync", "-c", str(folder / "ingestd.yaml"))
     return run.returncode, run.stdout + run.stderr
 
 

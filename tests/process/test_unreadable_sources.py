@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon
+from tests.support.daemon_process import Daemon, here
 from tests.support.document_server import DocumentServer
-from tests.support.engineering_folder import command_here
 from tests.support.listening_daemon import listening_daemon, write_listening_configuration
 from tests.support.rest_service import Sent, rest_service
 from tests.support.sftp_server import SftpServer
@@ -114,14 +113,14 @@ def test_a_source_that_can_not_be_read_is_shown_everywhere(scene: tuple[Path, Da
     metrics = client.get("/metrics").text
     assert [name for name in names if f'ingestd_source_available{{pipeline="{name}"}} 0.0' not in metrics] == []
 
-    text = command_here(config, "status").stdout
+    text = here(config.parent, "status", "-c", str(config)).stdout
     assert [name for name, why in failures.items() if not shows(text, name, why)] == []
 
-    status = json.loads(command_here(config, "status", "--json").stdout)
+    status = json.loads(here(config.parent, "status", "--json", "-c", str(config)).stdout)
     stopped = {one["pipeline"] for one in status["notices"] if one["stops"]}
     assert names - stopped - {one["name"] for one in status["pipelines"] if one["failure"]} == set()
 
-    top = command_here(config, "top", "--once").stdout.splitlines()
+    top = here(config.parent, "top", "--once", "-c", str(config)).stdout.splitlines()
     states = {line.split()[0]: line.split()[1] for line in top if line.split()[:1] and line.split()[0] in names}
     assert states == dict.fromkeys(names, "failed")
 
@@ -133,7 +132,7 @@ def test_a_source_that_can_not_be_read_is_shown_everywhere(scene: tuple[Path, Da
     logged = {one.get("pipeline") for one in daemon.events if one.get("event") in LOGGED}
     assert names - logged == set()
 
-    explained = command_here(config, "why", "a.csv").stdout
+    explained = here(config.parent, "why", "a.csv", "-c", str(config)).stdout
     assert [name for name, why in failures.items() if name not in NAMES and not shows(explained, name, why)] == []
     for name, partition in NAMES.items():  # the page does what the command does, without a process for each
         assert failures[name][:40] in unescape(client.get("/files", params={"name": partition}).text), name

@@ -33,7 +33,8 @@ def as_python_reads(body: str) -> list[list[str]]:
 
 
 def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20, **options: Any) -> list[RecordChunk]:
-    file, sizes = io.BytesIO(data), {"block_bytes": block_bytes, "record_bytes": record_bytes}
+    file = io.BytesIO(data)
+    sizes: Any = {"block_bytes": block_bytes, "record_bytes": record_bytes}
     return list(read_csv(file, "x.csv", dialect=COMMA, encoding="utf-8", **sizes, **options))
 
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -20,6 +20,7 @@ from ingestd.daemon.configuration_changes import ConfigurationChanges
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
@@ -178,7 +179,7 @@ class Daemon:
             )
             connectors = {reader.pipeline: reader.connector for reader in self._readers}
             reloader = Reloader(
-                _Reconfigurable(self._client, dispatcher, checker, connectors.values()),
+                cast("Reconfigurer", _Reconfigurable(self._client, dispatcher, checker, connectors.values())),
                 emit=self._emit,
                 read=lambda _: self._read_again(),
             )

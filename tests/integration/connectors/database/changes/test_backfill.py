@@ -32,7 +32,7 @@ def filled(scene: DatabaseScene, rows: int = ROWS) -> None:
     scene.do(*(f"INSERT INTO p VALUES ({row}, 'a', {scene.clock})" for row in range(rows)))
 
 
-def store(mirrored: MirroredTable, change: Callable[[Cursor], Cursor]) -> None:
+def store(mirrored: MirroredTable, change: Callable[[Cursor], Cursor | None]) -> None:
     """Change the cursor as an operator does."""
     table = mirrored.connector.options.table or ""
     cursor = mirrored.cursor(table)
@@ -41,7 +41,7 @@ def store(mirrored: MirroredTable, change: Callable[[Cursor], Cursor]) -> None:
 
 
 def begin(mirrored: MirroredTable) -> None:
-    store(mirrored, mirrored.connector.begin_backfill)
+    store(mirrored, lambda cursor: mirrored.connector.move_cursor(cursor, "backfill", ""))
 
 
 def lose_values(mirrored: MirroredTable) -> None:
@@ -178,7 +178,7 @@ def test_a_cancelled_backfill_reads_no_more(
     begin(mirrored)
     mirrored.poll()
     assert any(f"{PAGE} of about {ROWS} rows were read" in notice for notice in mirrored.connector.notices())
-    store(mirrored, mirrored.connector.cancel_backfill)
+    store(mirrored, lambda cursor: mirrored.connector.move_cursor(cursor, "cancel", ""))
     assert (mirrored.poll(), mirrored.connector.waiting()) == (0, None)
     assert list(mirrored.entries().values()).count("lost") == ROWS - PAGE
     assert not any("backfill" in notice for notice in mirrored.connector.notices())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -91,7 +92,8 @@ def run(scene: DatabaseScene, reader: RestartingReader, writers: Writers) -> Non
     ended = threading.Event()
 
     def restart_server() -> None:
-        for restart in [] if scene.restart is None else [scene.restart, lambda: None]:
+        restarts: list[Callable[[], object]] = [] if scene.restart is None else [scene.restart, lambda: None]
+        for restart in restarts:
             enough = writers.commits + 5
             while writers.commits <= enough and not ended.wait(0.02):
                 pass

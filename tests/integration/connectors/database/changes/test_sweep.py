@@ -104,8 +104,8 @@ class CountingScene(DatabaseScene):
             with open_session() as session:
                 frames = session.frames
 
-                def counted(columns: Any, source: str, **more: Any) -> Iterator[Frame]:
-                    for frame in frames(columns, source, **more):
+                def counted(columns: Any, source: str, rest: str = "", parameters: Any = ()) -> Iterator[Frame]:
+                    for frame in frames(columns, source, rest, parameters):
                         self.rows_read += frame.records.height
                         self.bytes_read += int(frame.records.estimated_size())
                         yield frame
