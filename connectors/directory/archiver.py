@@ -95,12 +95,7 @@ class Archiver:
         return {name: folder for name, folder in found.items() if folder is not None}
 
     def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
-        """Check that a file can be removed now, before anything that belongs to it is removed.
-
-        Raises:
-            AcknowledgeLater: its grace period has not passed.
-            SourceUnavailable: it can't be moved, or another pipeline reads it.
-        """
+        """See `Disposer.check_removable`. A file that another pipeline reads can't be removed, either."""
         left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
             raise AcknowledgeLater(
@@ -154,7 +149,7 @@ class Archiver:
         return failures
 
     def dispose_companion(self, name: str, ended: float) -> None:
-        """Archive or delete a companion as its file will be; do nothing if there is none."""
+        """See `Disposer.dispose_companion`."""
         path = RootedPath(self._root, name)
         try:
             with os.fdopen(path.open_file(), "rb") as file:
@@ -170,13 +165,7 @@ class Archiver:
             disposal.delete(path, identity=identity)
 
     def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
-        """Move an unreadable file to the folder for those, with its reason beside it.
-
-        Return True if it was moved.
-
-        Raises:
-            SourceUnavailable: it can't be moved now.
-        """
+        """See `Disposer.move_to_failed`."""
         if self.failed is None or self._options.after == "keep" or self.readers_of(name):
             return False
         self._check_writable(self.failed / name)

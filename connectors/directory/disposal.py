@@ -83,7 +83,7 @@ def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
             _sync_folders(transfers, lambda one: [folders.get(one.archived.parent), folders.get(one.move.path.parent)])
         except Exception:
             for transfer in transfers:
-                transfer.close()
+                transfer.close_note()
             raise
     return [transfer.result for transfer in transfers]
 
@@ -168,7 +168,7 @@ class _Transfer:
                 break
         if Identity.from_status(target.status(self.archived.base)).is_renamed(self.move.identity):
             self.result = True
-            self._close_note()
+            self.close_note()
             return
         self._withdraw_note()
         _move_back(target, self.archived.base, source, path)
@@ -195,11 +195,7 @@ class _Transfer:
         """End the transfer with the error of a step."""
         self.is_open = False
         self.result = error
-        self._close_note()
-
-    def close(self) -> None:
-        """Remove a note that was not published."""
-        self._close_note()
+        self.close_note()
 
     def _end(self, *, moved: bool) -> None:
         self.is_open = False
@@ -238,7 +234,7 @@ class _Transfer:
             note.publish(self._note_base)
         except FileExistsError:
             if _content(note.folder, self._note_base, len(self._note_content) + 1) != self._note_content:
-                self._close_note()
+                self.close_note()
                 return False
             note.publish(self._note_base, replace=True)  # its inode is ours then: no other process withdraws it
         else:
@@ -249,9 +245,10 @@ class _Transfer:
         """Delete the note, because the file did not get its name. A note of another attempt may have its own file."""
         if self.note is not None and self._has_created_note:
             self.note.withdraw(self._note_base)
-        self._close_note()
+        self.close_note()
 
-    def _close_note(self) -> None:
+    def close_note(self) -> None:
+        """Close the note, and remove it if it was not published."""
         note, self.note, self._has_created_note = self.note, None, False
         if note is not None:
             note.discard()
@@ -278,7 +275,7 @@ class _Transfer:
                 else:
                     break
         folder.sync()
-        self._close_note()
+        self.close_note()
         return delete(move.path, identity=move.identity)
 
     def _is_copy(self, folder: Folder, candidate: RootedPath) -> bool:

@@ -93,11 +93,7 @@ class FileConnector(Connector):
         return [Partition(name=self._name, deletes=self.options.deletes)]
 
     def _place(self) -> RootedPath:
-        """Return where the file is. If it is a link, that must stay in the folder.
-
-        Raises:
-            SourceUnavailable: the link leads out of the folder.
-        """
+        """Return where the file is. If it is a link, that must stay in the folder."""
         try:
             return RootedPath(self._path.parent, self._name).resolve()
         except LeadsOutside as error:

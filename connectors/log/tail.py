@@ -129,11 +129,7 @@ class _TailPass:
         yield TailStep(part=part, row=row)
 
     def _fill(self) -> None:
-        """Read more into the buffer.
-
-        Raises:
-            FilesChanging: the file was cut and has grown again.
-        """
+        """Read more into the buffer."""
         if self._ended:
             return
         more = self._stream.read(BLOCK_BYTES)
