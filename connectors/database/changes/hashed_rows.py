@@ -34,19 +34,9 @@ class HashedRows(NamedTuple):
         return self.method.dialect
 
     @property
-    def source(self) -> str:
-        """What follows FROM."""
-        return self.dialect.source
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """The names of the key columns."""
-        return self.dialect.options.keys
-
-    @property
     def key_columns(self) -> Sequence[ResultColumn]:
         """The key columns, in the order of the key."""
-        return [column for name in self.keys for column in self.columns if column.name == name]
+        return [column for name in self.dialect.options.keys for column in self.columns if column.name == name]
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:
@@ -56,7 +46,7 @@ class HashedRows(NamedTuple):
     def split(self, frame: Frame) -> tuple[Frame, pl.Series, pl.Series]:
         """Return a frame without its hashes, the positions of its rows, and the hashes as bytes (null: unknown)."""
         records = frame.records
-        positions = positions_of(records, self.keys, first=1)
+        positions = positions_of(records, self.dialect.options.keys, first=1)
         if self.hashed is None:
             return frame, positions, pl.repeat(None, n=records.height, dtype=pl.Binary, eager=True)
         return replace(frame, records=records.drop(self.hashed.name)), positions, decode(records[self.hashed.name])

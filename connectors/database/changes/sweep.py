@@ -34,12 +34,12 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
 
     None if everything must be read: the index can't be used, a key is repeated or is no text, or too much differs.
     """
-    names, keys = rows.keys, rows.key_columns
+    names, keys = rows.dialect.options.keys, rows.key_columns
     hashed = None if rows.method.finds_every_change else rows.hashed
     different: list[pl.DataFrame] = []
     is_usable = True
     index.begin_list()
-    for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.source):
+    for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.dialect.source):
         is_usable = is_usable and index.is_valid and not frame.faults
         if not is_usable:
             continue  # the next statement can only follow the end of this one
@@ -63,4 +63,4 @@ def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
     for page in keys.iter_slices(_KEYS_IN_STATEMENT):
         where = f"WHERE ({names}) IN ({', '.join([row] * page.height)})"
         parameters = tuple(value for values in page.iter_rows() for value in values)
-        yield from rows.session.frames(rows.with_hash, rows.source, where, parameters)
+        yield from rows.session.frames(rows.with_hash, rows.dialect.source, where, parameters)
