@@ -25,7 +25,14 @@ from msgspec.structs import replace
 from connectors.database.batches import named_columns
 from connectors.database.changes.backfill import Backfill, cancel_backfill, next_page, stored_backfill
 from connectors.database.changes.cursor import VERSION, Token, digest, new_reading, stored_token
-from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
+from connectors.database.changes.hashed_rows import (
+    HashedRows,
+    SweptKeys,
+    hash_column,
+    read_keys,
+    select_rows,
+    sweep_keys,
+)
 from connectors.database.changes.method import (
     ChangeMethod,
     Guarantee,
@@ -37,7 +44,6 @@ from connectors.database.changes.method import (
 )
 from connectors.database.changes.row_index import RowIndex
 from connectors.database.changes.selection import choose_method
-from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
 from connectors.database.changes.whole import DataVersion
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
 from ingestd.sdk import Cursor, SourceContext, counted

@@ -152,19 +152,6 @@ def test_a_terminated_connection_is_replaced_and_wakes_because_notifications_may
         wakes.next()
 
 
-def test_a_restarted_server_is_listened_to_again(server: PostgresServer) -> None:
-    wakes, reports = Wakes(), Reports()
-    connector = source(server.url, reports)
-    with listening(connector, wakes):
-        server.stop()
-        reports.wait_for("Does not listen")
-        assert "Does not listen" in next(iter(connector.notices()))
-        server.start()
-        wakes.next()
-        notify(server)
-        wakes.next()
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may stop a process of another user")
 def test_a_frozen_server_is_noticed_and_its_connection_is_replaced(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
