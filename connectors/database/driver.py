@@ -21,7 +21,7 @@ _FETCHED = 1000
 
 
 class DriverDialect(SqlDialect):
-    """The SQL of a database whose driver binds no parameters here."""
+    """The SQL of a database without parameters: each value is written into the statement."""
 
     text_mark: ClassVar[str] = ""
     """The SQL before the quote of a text."""

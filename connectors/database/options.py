@@ -10,8 +10,7 @@ from connectors.database.address import Address, parse_address, parse_table
 
 _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")]
 
-
-_LONGEST_NAME = 63
+LONGEST_NAME = 63
 """PostgreSQL's limit for names, in bytes."""
 
 
@@ -182,8 +181,8 @@ class DatabaseOptions(BaseModel):
     @field_validator("notify")
     @classmethod
     def _known_channel(cls, channel: str | None) -> str | None:
-        if channel is not None and len(channel.encode()) > _LONGEST_NAME:
-            raise ValueError(f"the name of a channel has at most {_LONGEST_NAME} bytes")
+        if channel is not None and len(channel.encode()) > LONGEST_NAME:
+            raise ValueError(f"the name of a channel has at most {LONGEST_NAME} bytes")
         return channel
 
     @field_validator("table")

@@ -39,14 +39,6 @@ _TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
     " AND pg_table_is_visible(c.oid) AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
 )
-# Only ACCESS EXCLUSIVE stops a reader, and a reader waits also for a program that waits for this lock.
-_HOLDERS = (
-    "SELECT DISTINCT l.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),"
-    " coalesce(to_char(a.xact_start, 'HH24:MI:SS'), ''), l.relation::regclass::text FROM pg_locks l"
-    " LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'"
-    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid() LIMIT 5"
-)
-
 LOCK_HOLDERS = """
 SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),
   coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'HH24:MI:SS'), ''),
@@ -97,7 +89,10 @@ def statement_error(options: DatabaseOptions, error: psycopg.Error, session: Pos
 
 
 def _tables(session: PostgresqlSession | None) -> str:
-    found = _rows(session, _TABLES)
+    try:
+        found = session.rows(_TABLES) if session is not None and session.restart() else None
+    except (psycopg.Error, SourceError):
+        return ""  # a second failure would hide the missing table
     return existing_tables([name for (name,) in found]) if found is not None else ""
 
 
@@ -109,13 +104,5 @@ def _holders(session: PostgresqlSession | None) -> str:
         + (f" ({application})" if application else "")
         + (f" on {table}" if table else "")
         + (f" since {since} UTC" if since else "")
-        for pid, user, application, since, table in found or _rows(session, _HOLDERS) or ()
+        for pid, user, application, since, table in found or ()
     )
-
-
-def _rows(session: PostgresqlSession | None, sql: str) -> list[tuple[str, ...]] | None:
-    """Return the rows of a statement about the cause of an error; None if it can't be executed."""
-    try:
-        return session.rows(sql) if session is not None and session.restart() else None
-    except (psycopg.Error, SourceError):
-        return None  # a second failure would hide the first one

@@ -6,21 +6,19 @@ Names come from the configuration and are quoted. The password of the URL is nev
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-
-import msgspec
+from typing import NamedTuple
 
 from connectors.database.address import parse_table
-from connectors.database.options import DatabaseOptions
+from connectors.database.options import LONGEST_NAME, DatabaseOptions
 from ingestd.sdk import SourceBroken
 
-_LONGEST_NAME = 63
 _DEFAULT_USER = "ingestd"
 _QUERY = "The source reads a query. Repeat what names a table for each table of the query: they are not known here."
 
 
-class SetupSection(msgspec.Struct, frozen=True, kw_only=True):
+class SetupSection(NamedTuple):
     """Statements with one purpose, and those that undo them. ``title``: sentences without names."""
 
     title: str
@@ -34,7 +32,16 @@ def setup_sql(options: DatabaseOptions) -> str:
     Raises:
         SourceBroken: a name holds a control character, which no comment can show.
     """
-    return "\n".join(_lines(_sections(options)))
+    sections: Iterable[SetupSection] = ()
+    match options.address().family:
+        case "postgresql":
+            sections = _postgresql(options)
+        case "mariadb":
+            sections = _mariadb(options)
+        case "sqlite":
+            title = "SQLite needs no setup: ingestd needs the right to read the file and its folder."
+            sections = [SetupSection(title=title)]
+    return "\n\n".join("\n".join(_lines(section)) for section in sections)
 
 
 def quoted(name: str, mark: str = '"') -> str:
@@ -48,25 +55,12 @@ def quoted(name: str, mark: str = '"') -> str:
     return mark + name.replace(mark, mark * 2) + mark
 
 
-def _sections(options: DatabaseOptions) -> Iterator[SetupSection]:
-    match options.address().family:
-        case "postgresql":
-            yield from _postgresql(options)
-        case "mariadb":
-            yield from _mariadb(options)
-        case "sqlite":
-            yield SetupSection(title="SQLite needs no setup: ingestd needs the right to read the file and its folder.")
-
-
-def _lines(sections: Iterator[SetupSection]) -> Iterator[str]:
-    for number, section in enumerate(sections):
-        if number:
-            yield ""
-        yield from (f"-- {line}" for line in section.title.splitlines())
-        yield from (f"{statement};" for statement in section.statements)
-        if section.removal:
-            yield "-- To remove it:"
-            yield from (f"-- {statement};" for statement in section.removal)
+def _lines(section: SetupSection) -> Iterator[str]:
+    yield from (f"-- {line}" for line in section.title.splitlines())
+    yield from (f"{statement};" for statement in section.statements)
+    if section.removal:
+        yield "-- To remove it:"
+        yield from (f"-- {statement};" for statement in section.removal)
 
 
 def _postgresql(options: DatabaseOptions) -> Iterator[SetupSection]:
@@ -103,7 +97,7 @@ def _postgresql(options: DatabaseOptions) -> Iterator[SetupSection]:
 
 def _notification(channel: str, schema: str, table: str) -> SetupSection:
     name = f"ingestd_notify_{channel}"
-    if len(name.encode()) > _LONGEST_NAME:
+    if len(name.encode()) > LONGEST_NAME:
         name = f"ingestd_notify_{_digest(channel)}"
     trigger, function = quoted(name), f"{schema}.{quoted(name)}"
     body = f"BEGIN NOTIFY {quoted(channel)}; RETURN NULL; END"

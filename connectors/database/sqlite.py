@@ -36,8 +36,7 @@ from connectors.database.port import (
     TextFault,
     bind,
 )
-from connectors.database.sqlite_copy import copy_file
-from connectors.database.sqlite_table_copy import copy_table
+from connectors.database.sqlite_copy import copy_file, copy_table
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _STEPS_BETWEEN_CHECKS = 10_000
@@ -177,9 +176,10 @@ class SqliteSession(ReadSession):
         self._deadline.restart()
         try:
             names = self._names(f"SELECT * FROM {source} LIMIT 0")
-            if any(_NUMBERED.sub("", name) in names for name in names if _NUMBERED.search(name)):
+            is_renamed = any(_NUMBERED.sub("", name) in names for name in names if _NUMBERED.search(name))
+            if is_renamed and source.startswith("("):
                 # SQLite renames the second column a of a query to a:1, unless the query is a whole statement.
-                names = self._names(f"SELECT * FROM {source} LIMIT 0" if not source.startswith("(") else _inner(source))
+                names = self._names(source.removeprefix("(").removesuffix(f") AS {ALIAS}"))
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error):
                 raise
@@ -274,11 +274,6 @@ class SqliteSession(ReadSession):
                 return text, "" if text is not None else BINARY
             case _:
                 return None if value is None else str(value), ""
-
-
-def _inner(source: str) -> str:
-    """Return the query of a source, as it was written."""
-    return source.removeprefix("(").removesuffix(f") AS {ALIAS}")
 
 
 def _is_utf8(value: str) -> bool:

@@ -1,4 +1,9 @@
-"""A copy of a SQLite file, made in steps so that its owner can write between any two of them."""
+"""A copy of a SQLite file, or of one table of it, made in steps so that its owner can write between any two of them.
+
+A table that is a small part of a file is copied alone, in ranges of rowids. The ranges are of one state of the file if its
+``data_version`` is the same in all of them. Otherwise the copy begins again, and after some attempts it is made in one
+transaction, if that takes less than `LOCK_SECONDS`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
 
+from connectors.database.address import parse_table
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -18,6 +26,18 @@ RESTARTS = 3
 LOCK_SECONDS = 0.5
 """The longest time for which a copy locks the file. Owners often wait for a second, or for five."""
 _MOST_RESTARTS = 30
+_FIRST_ROWS = 500
+_RANGE_SECONDS = 0.05
+"""About the time for which a range locks the file."""
+_LARGEST_SHARE = 0.3
+"""A table that is more of the file is copied with the file: to copy pages is faster than to copy rows."""
+_STEPS_BETWEEN_CHECKS = 1_000
+_IDENTITIES = ("rowid", "_rowid_", "oid")
+_IS_TABLE = (
+    "SELECT count(*) FROM source.sqlite_master"
+    " WHERE type = 'table' AND name = ? COLLATE NOCASE AND sql NOT LIKE 'CREATE VIRTUAL%'"
+)
+_ERROR, _INTERRUPT = 1, 9
 
 
 def copy_file(
@@ -124,3 +144,123 @@ class CopyProgress:
                 raise LockedTooLong
 
         return after_step
+
+
+def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, deadline: Deadline) -> bool:
+    """Copy the configured table to ``copy``, an empty database that accepts URIs; return False if it must be the whole file.
+
+    Raises:
+        SourceUnavailable: a time limit is exceeded.
+        sqlite3.Error: the file can't be read.
+    """
+    if options.table is None or len(parse_table(options.table)) != 1:
+        return False
+    try:
+        copy.execute("PRAGMA synchronous = OFF")
+        copy.execute("ATTACH ? AS source", (f"file:{quote(str(path))}?mode=ro",))
+        made = any(
+            _TableCopy(copy, options, deadline).run(at_once=attempt == RESTARTS) for attempt in range(RESTARTS + 1)
+        )
+        copy.set_progress_handler(None, 0)
+        copy.execute("DETACH source")
+    except _MustBeWhole:
+        return False
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in {_ERROR, _INTERRUPT}:
+            raise
+        return False  # a table that is unknown or has no rowid; a range that takes too long
+    return made
+
+
+class _MustBeWhole(Exception):
+    """The table can't be copied alone, or that would not be faster."""
+
+
+class _TableCopy:
+    """One attempt to copy a table."""
+
+    def __init__(self, copy: sqlite3.Connection, options: DatabaseOptions, deadline: Deadline) -> None:
+        self._copy = copy
+        self._options = options
+        self._deadline = deadline
+        (self._name,) = parse_table(str(options.table))
+        self._table = _quote(self._name)
+
+    def run(self, *, at_once: bool) -> bool:
+        """Return whether the table was copied; False if another program wrote to the file meanwhile."""
+        with self._transaction() as version:
+            most_rows = self._create()
+            if at_once:
+                self._insert(most_rows)
+        step, copied = _FIRST_ROWS, 0
+        while not at_once:
+            with self._transaction() as now:
+                if now != version:
+                    return False
+                started = time.monotonic()
+                copied = self._insert(step)
+                spent = time.monotonic() - started
+            if copied < step:
+                break
+            self._check(most_rows / step if step == _FIRST_ROWS else 1.0)
+            step = max(1, min(round(step * _RANGE_SECONDS / max(spent, 0.001)), 4 * step))
+        if self._size("main") > self._options.spool_bytes:
+            raise _MustBeWhole
+        return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[int]:
+        """A transaction with the version of the file; it is interrupted after `LOCK_SECONDS`."""
+        self._deadline.restart()
+        self._copy.set_progress_handler(None, 0)
+        self._copy.execute("BEGIN")
+        try:
+            version = self._number("PRAGMA source.data_version")
+            self._number("SELECT count(*) FROM source.sqlite_master")  # the file is locked from here on
+            end = time.monotonic() + min(LOCK_SECONDS, self._deadline.left())
+            self._copy.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_CHECKS)
+            yield version
+        finally:
+            self._copy.execute("COMMIT")
+
+    def _create(self) -> int:
+        """Create an empty copy; return the largest number of rows that the table may have."""
+        if not self._number(_IS_TABLE, self._name):
+            raise _MustBeWhole
+        described = self._copy.execute(f"SELECT * FROM source.{self._table} LIMIT 0").description
+        names = [field[0] for field in described]
+        free = [name for name in _IDENTITIES if name not in {name.lower() for name in names}]
+        if not free:
+            raise _MustBeWhole
+        self._identity, self._columns = free[0], ", ".join(map(_quote, names))
+        # Columns without a type keep each value as it is.
+        self._copy.execute(f"DROP TABLE IF EXISTS main.{self._table}")
+        self._copy.execute(f"CREATE TABLE main.{self._table} ({self._columns})")
+        identity = self._identity
+        return self._number(f"SELECT coalesce(max({identity}) - min({identity}) + 1, 0) FROM source.{self._table}")
+
+    def _insert(self, rows: int) -> int:
+        """Copy at most ``rows`` rows after those that were copied; return their number."""
+        identity, columns, table = self._identity, self._columns, self._table
+        last = self._copy.execute(f"SELECT max({identity}) FROM main.{table}").fetchone()[0]
+        return self._copy.execute(
+            f"INSERT INTO main.{table} ({identity}, {columns}) SELECT {identity}, {columns} FROM source.{table}"
+            f" {'' if last is None else f'WHERE {identity} > {last}'} ORDER BY {identity} LIMIT {rows}"
+        ).rowcount
+
+    def _check(self, times: float) -> None:
+        """Check the limits; ``times``: the size of the whole copy divided by the present one."""
+        size = self._size("main")
+        if size > self._options.spool_bytes or size * times > _LARGEST_SHARE * self._size("source"):
+            raise _MustBeWhole
+        self._deadline.check()
+
+    def _size(self, schema: str) -> int:
+        return self._number(f"PRAGMA {schema}.page_count") * self._number(f"PRAGMA {schema}.page_size")
+
+    def _number(self, sql: str, *parameters: str) -> int:
+        return int(self._copy.execute(sql, parameters).fetchone()[0])
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

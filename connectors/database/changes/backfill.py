@@ -108,7 +108,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
         ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
         for at, name in enumerate(names)
     ]
-    frames = rows.session.frames([*keys, *kinds], rows.source, order, rest.parameters)
+    frames = rows.session.frames([*keys, *kinds], rows.dialect.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
     # A key without exact text, or of which the text does not lead further, can't end a page: the rest is then one page.

@@ -1,8 +1,12 @@
-"""Rows with the hash that the server computes of each."""
+"""Rows with the hash that the server computes of each, and the sweep: the keys of all rows, compared with the row index.
+
+The sweep finds removed rows and changed keys. If the method does not find every written row, the server also hashes each row, and
+the rows with another hash are read by their keys. So an unchanged table of long rows moves few bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -10,9 +14,14 @@ from msgspec.structs import replace
 
 from connectors.database.batches import positions_of
 from connectors.database.changes.method import ChangeMethod, Restriction
-from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
+from connectors.database.changes.row_index import RowIndex
+from connectors.database.port import PLACEHOLDER, Frame, ReadSession, ResultColumn, SqlDialect
 
 _HASH = "ingestd_row_hash"
+_MOST_READ = 5_000
+"""Maximum number of rows that are read by their keys; with more, everything is read."""
+_MOST_REMOVED = 100_000
+_KEYS_IN_STATEMENT = 1_000
 
 
 class HashedRows(NamedTuple):
@@ -34,19 +43,9 @@ class HashedRows(NamedTuple):
         return self.method.dialect
 
     @property
-    def source(self) -> str:
-        """What follows FROM."""
-        return self.dialect.source
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """The names of the key columns."""
-        return self.dialect.options.keys
-
-    @property
     def key_columns(self) -> Sequence[ResultColumn]:
         """The key columns, in the order of the key."""
-        return [column for name in self.keys for column in self.columns if column.name == name]
+        return [column for name in self.dialect.options.keys for column in self.columns if column.name == name]
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:
@@ -56,7 +55,7 @@ class HashedRows(NamedTuple):
     def split(self, frame: Frame) -> tuple[Frame, pl.Series, pl.Series]:
         """Return a frame without its hashes, the positions of its rows, and the hashes as bytes (null: unknown)."""
         records = frame.records
-        positions = positions_of(records, self.keys, first=1)
+        positions = positions_of(records, self.dialect.options.keys, first=1)
         if self.hashed is None:
             return frame, positions, pl.repeat(None, n=records.height, dtype=pl.Binary, eager=True)
         return replace(frame, records=records.drop(self.hashed.name)), positions, decode(records[self.hashed.name])
@@ -88,3 +87,47 @@ def select_rows(frame: Frame, mask: pl.Series) -> Frame:
     places = {place: row for row, place in enumerate(mask.arg_true().to_list())} if frame.faults else {}
     faults = {places[at]: fault for at, fault in frame.faults.items() if at in places}
     return Frame(records=frame.records.filter(mask), faults=faults)
+
+
+class SweptKeys(NamedTuple):
+    """What the sweep found. ``removed``: positions. ``different``: the keys of rows with another hash, as columns of text."""
+
+    removed: tuple[str, ...]
+    different: pl.DataFrame
+
+
+def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
+    """Compare the keys of all rows with the index, and the hashes if the method does not find every written row.
+
+    None if everything must be read: the index can't be used, a key is repeated or is no text, or too much differs.
+    """
+    names, keys = rows.dialect.options.keys, rows.key_columns
+    hashed = None if rows.method.finds_every_change else rows.hashed
+    different: list[pl.DataFrame] = []
+    is_usable = True
+    index.begin_list()
+    for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.dialect.source):
+        is_usable = is_usable and index.is_valid and not frame.faults
+        if not is_usable:
+            continue  # the next statement can only follow the end of this one
+        positions = positions_of(frame.records, names, first=1)
+        index.add_listed(positions)
+        if hashed is not None:
+            found = frame.records.filter(index.select_new(positions, decode(frame.records[hashed.name])))
+            different.append(found.select(names))
+            is_usable = sum(one.height for one in different) <= _MOST_READ
+    removed = index.missing(_MOST_REMOVED) if is_usable else None
+    if removed is None or any(one[name].null_count() for one in different for name in names):
+        return None
+    empty = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return SweptKeys(tuple(removed), pl.concat([empty, *different]))
+
+
+def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
+    """Yield the rows with these keys. The database may also return others, if it compares text without regard to case."""
+    row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
+    names = ", ".join(map(rows.dialect.quote, keys.columns))
+    for page in keys.iter_slices(_KEYS_IN_STATEMENT):
+        where = f"WHERE ({names}) IN ({', '.join([row] * page.height)})"
+        parameters = tuple(value for values in page.iter_rows() for value in values)
+        yield from rows.session.frames(rows.with_hash, rows.dialect.source, where, parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -37,14 +36,14 @@ def changed_keys(messages: Iterable[bytes], key: Sequence[str], relations: froze
         reader = _Reader(message)
         match reader.tag():
             case b"R":
-                relation, columns = reader.integer(), reader.columns()
+                relation, columns = reader.number(4), reader.columns()
                 if relation in relations:
                     places[relation] = _places(columns, key)
             case b"T":
-                count, _ = reader.integer(), reader.byte()
-                truncated = truncated or not relations.isdisjoint(reader.integer() for _ in range(count))
+                count, _ = reader.number(4), reader.number(1)
+                truncated = truncated or not relations.isdisjoint(reader.number(4) for _ in range(count))
             case (b"I" | b"U" | b"D") as kind:
-                relation = reader.integer()
+                relation = reader.number(4)
                 if relation not in relations:
                     continue
                 at = places[relation]
@@ -73,12 +72,8 @@ class _Reader:
     def tag(self) -> bytes:
         return self._take(1)
 
-    def byte(self) -> int:
-        return self._take(1)[0]
-
-    def integer(self) -> int:
-        value: int = struct.unpack("!I", self._take(4))[0]
-        return value
+    def number(self, size: int) -> int:
+        return int.from_bytes(self._take(size))
 
     def columns(self) -> list[str]:
         """Return the names of a relation's columns."""
@@ -86,7 +81,7 @@ class _Reader:
         self._text()
         self._take(1)  # the replica identity
         names = []
-        for _ in range(self._short()):
+        for _ in range(self.number(2)):
             self._take(1)
             names.append(self._text())
             self._take(8)
@@ -94,10 +89,10 @@ class _Reader:
 
     def key(self, places: Sequence[int]) -> Key:
         """Return the values of a tuple at ``places``."""
-        count, last, values = self._short(), max(places), list[str | None]()
+        count, last, values = self.number(2), max(places), list[str | None]()
         for at in range(count):
             kind = self._take(1)
-            size = self.integer() if kind in {b"t", b"b"} else 0
+            size = self.number(4) if kind in {b"t", b"b"} else 0
             if at <= last:
                 values.append(self._take(size).decode() if kind == b"t" else None)
             else:
@@ -106,10 +101,6 @@ class _Reader:
         if None in found:
             raise UnreadableChange
         return tuple(value for value in found if value is not None)
-
-    def _short(self) -> int:
-        value: int = struct.unpack("!H", self._take(2))[0]
-        return value
 
     def _text(self) -> str:
         end = self._message.find(b"\x00", self._at)

@@ -25,7 +25,14 @@ from msgspec.structs import replace
 from connectors.database.batches import named_columns
 from connectors.database.changes.backfill import Backfill, cancel_backfill, next_page, stored_backfill
 from connectors.database.changes.cursor import VERSION, Token, digest, new_reading, stored_token
-from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
+from connectors.database.changes.hashed_rows import (
+    HashedRows,
+    SweptKeys,
+    hash_column,
+    read_keys,
+    select_rows,
+    sweep_keys,
+)
 from connectors.database.changes.method import (
     ChangeMethod,
     Guarantee,
@@ -37,7 +44,6 @@ from connectors.database.changes.method import (
 )
 from connectors.database.changes.row_index import RowIndex
 from connectors.database.changes.selection import choose_method
-from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
 from connectors.database.changes.whole import DataVersion
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
 from ingestd.sdk import Cursor, SourceContext, counted
@@ -245,11 +251,11 @@ class ChangeReader:
 
     def _all(self, rows: HashedRows, cursor: Token, following: _Memory | None = None) -> Iterator[ReadRows]:
         """Yield every row. ``following``: the memory after the reading; None: there is none, and the row index keeps no row."""
-        is_indexed = following is not None and rows.hashed is not None and bool(rows.keys)
+        is_indexed = following is not None and rows.hashed is not None and bool(rows.dialect.options.keys)
         if is_indexed:
             self._index.begin_whole(rows.definition)
         held: ReadRows | None = None
-        for frame in rows.session.frames(rows.with_hash if is_indexed else rows.columns, rows.source):
+        for frame in rows.session.frames(rows.with_hash if is_indexed else rows.columns, rows.dialect.source):
             if held is not None and not frame.records.height:
                 continue
             read = frame
@@ -276,7 +282,7 @@ class ChangeReader:
         restriction = rows.restriction
         if restriction is not None and (swept is None or rows.method.finds_every_change):
             where, parameters = restriction
-            return rows.session.frames(rows.with_hash, rows.source, f"WHERE {where}", parameters)
+            return rows.session.frames(rows.with_hash, rows.dialect.source, f"WHERE {where}", parameters)
         if swept is None:
             raise ValueError("without a restriction every row is read")
         return read_keys(rows, swept.different)
@@ -333,9 +339,11 @@ class ChangeReader:
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
         """Return the rows of the next page, and the position after it: at no key after the last page."""
         if backfill.of is None:
-            backfill = backfill._replace(of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.source}") or 0))
+            backfill = backfill._replace(
+                of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.dialect.source}") or 0)
+            )
         (where, parameters), after = next_page(rows, backfill, self._options.batch_rows)
-        frames = rows.session.frames(rows.with_hash, rows.source, f"WHERE {where}", parameters)
+        frames = rows.session.frames(rows.with_hash, rows.dialect.source, f"WHERE {where}", parameters)
         return frames, backfill._replace(after=after)
 
     def _after_page(self, cursor: Token, backfill: Backfill, paged: int) -> Token:

@@ -66,8 +66,8 @@ class RowIndex:
     def add_changes(self, positions: pl.Series, hashes: pl.Series) -> None:
         """Store rows that are yielded next."""
         if self.is_valid and positions.len():
-            rows = list(zip(positions, hashes, strict=True))
-            self._attempt(lambda connection: _add(connection, rows, removed=False), default=None)
+            rows = [(position, hash_, 0) for position, hash_ in zip(positions, hashes, strict=True)]
+            self._attempt(lambda connection: _insert(connection, "change", rows), default=None)
 
     def begin_whole(self, definition: str) -> None:
         """Begin a whole reading. Until it is complete, nothing is known."""
@@ -78,7 +78,7 @@ class RowIndex:
         """Add rows of a whole reading, or positions of a sweep."""
         if self.is_valid:
             rows = [*zip(positions, hashes if hashes is not None else [None] * positions.len(), strict=True)]
-            self._attempt(lambda connection: _list(connection, rows), default=None)
+            self._attempt(lambda connection: _insert(connection, "temp.listed", rows), default=None)
 
     def end_whole(self, reading: str) -> None:
         """Store the rows of a whole reading; they become valid with its cursor."""
@@ -92,7 +92,7 @@ class RowIndex:
 
     def begin_list(self) -> None:
         """Begin a sweep, which lists the positions of all rows."""
-        self._attempt(_begin_list, default=None)
+        self._attempt(lambda connection: _clear(connection, "temp.listed"), default=None)
 
     def missing(self, most: int) -> list[str] | None:
         """Return the known positions that the sweep has not listed; None: more than ``most``, or a position is repeated."""
@@ -181,22 +181,19 @@ def _select_new(connection: sqlite3.Connection, positions: pl.Series, hashes: pl
     return joined.select((pl.col("hash") == pl.col("known")).fill_null(value=False).not_())["hash"]
 
 
-def _add(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], *, removed: bool) -> None:
-    connection.executemany(f"INSERT OR REPLACE INTO change VALUES (?, ?, {int(removed)})", rows)
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows:
+        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
-def _begin_list(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM temp.listed")
-
-
-def _list(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    connection.executemany("INSERT INTO temp.listed VALUES (?, ?)", rows)
+def _clear(connection: sqlite3.Connection, *tables: str) -> None:
+    for table in tables:
+        connection.execute(f"DELETE FROM {table}")
 
 
 def _begin_whole(connection: sqlite3.Connection, definition: str) -> bool:
     connection.execute("UPDATE content SET definition = ?, reading = NULL, pending = NULL", (definition,))
-    for table in ("change", "whole", "temp.listed"):
-        connection.execute(f"DELETE FROM {table}")
+    _clear(connection, "change", "whole", "temp.listed")
     return True
 
 
@@ -212,7 +209,7 @@ def _end_whole(connection: sqlite3.Connection, reading: str) -> None:
 
 
 def _end_changes(connection: sqlite3.Connection, reading: str, removed: Sequence[str]) -> None:
-    _add(connection, [(position, None) for position in removed], removed=True)
+    _insert(connection, "change", [(position, None, 1) for position in removed])
     connection.execute("UPDATE content SET pending = ?, is_whole = 0", (reading,))
 
 
@@ -226,6 +223,5 @@ def _missing(connection: sqlite3.Connection, most: int) -> list[str] | None:
         "SELECT k.position FROM known k WHERE NOT EXISTS (SELECT 1 FROM temp.present p WHERE p.position = k.position) LIMIT ?",
         (most + 1,),
     ).fetchall()
-    for table in ("present", "listed"):
-        connection.execute(f"DELETE FROM temp.{table}")
+    _clear(connection, "temp.present", "temp.listed")
     return None if inserted.rowcount < listed or len(rows) > most else [position for (position,) in rows]

@@ -58,7 +58,8 @@ def _choose(session: ReadSession, dialect: SqlDialect, columns: Sequence[ResultC
         return RowVersion(dialect, ROW_VERSION)
     if dialect.name == "oracle":
         if dialect.table:
-            return RowChangeNumber(dialect, _change_number(options))
+            by_row = "A table with ROWDEPENDENCIES has a number for each row; otherwise all rows of a changed block are read."
+            return RowChangeNumber(dialect, _delayed(options, "ORA_ROWSCN", "its change number was assigned.", by_row))
         return WholeReading(dialect, _whole("Read a table instead of a query: ORA_ROWSCN then shows changed rows."))
     if dialect.name == "sqlserver":
         if options.cursor and _type(columns, options.cursor) == ROW_VERSION_TYPE:
@@ -136,30 +137,20 @@ def _type(columns: Sequence[ResultColumn], name: str) -> str:
 
 
 def _lag(options: DatabaseOptions, improvement: str, local: str = "") -> Guarantee:
+    return _delayed(options, "lag", f"its {options.cursor} was set.{local}", improvement)
+
+
+def _delayed(options: DatabaseOptions, method: str, beginning: str, improvement: str) -> Guarantee:
+    """Return the guarantee of a method that can't know whether a row will still appear; ``beginning``: of the lag."""
+    lag = DEFAULT_LAG_SECONDS if options.lag_seconds is None else options.lag_seconds
     return Guarantee(
-        method="lag",
+        method=method,
         sentence=(
-            f"A reading finds a row that becomes visible within {_seconds(options)} after its {options.cursor} was set.{local}"
+            f"A reading finds a row that becomes visible within {lag:g} seconds (lag_seconds) after {beginning}"
             " Later ones and deleted rows are found by the sweep."
         ),
         improvement=improvement,
     )
-
-
-def _change_number(options: DatabaseOptions) -> Guarantee:
-    return Guarantee(
-        method="ORA_ROWSCN",
-        sentence=(
-            f"A reading finds a row that becomes visible within {_seconds(options)} after its change number was assigned."
-            " Later ones and deleted rows are found by the sweep."
-        ),
-        improvement="A table with ROWDEPENDENCIES has a number for each row; otherwise all rows of a changed block are read.",
-    )
-
-
-def _seconds(options: DatabaseOptions) -> str:
-    lag = DEFAULT_LAG_SECONDS if options.lag_seconds is None else options.lag_seconds
-    return f"{lag:g} seconds (lag_seconds)"
 
 
 def _whole(improvement: str) -> Guarantee:

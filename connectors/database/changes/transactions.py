@@ -6,7 +6,8 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any
 
 from connectors.database.port import ReadSession
 
@@ -52,17 +53,10 @@ _LIST_RETRIES = 4
 class _InnodbList:
     """The transactions of one InnoDB server, for all readers of this process: with a list each, none would get a new one."""
 
-    _of_servers: ClassVar[dict[str, _InnodbList]] = {}
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._read = 0.0
         self._found: Mapping[str, Any] | None = None
-
-    @classmethod
-    def of(cls, server: str) -> _InnodbList:
-        """Return the list of a server."""
-        return cls._of_servers.setdefault(server, cls())
 
     def observe(self, session: ReadSession) -> Mapping[str, Any]:
         """Return a list that is younger than ``_LIST_SECONDS``; an old one, marked so, if other clients read it all the time."""
@@ -92,6 +86,11 @@ class _InnodbList:
         }
 
 
+@cache
+def _list_of(_server: str) -> _InnodbList:
+    return _InnodbList()
+
+
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
     """Return the clock in microseconds since the epoch, and the running transactions; it needs no right.
 
@@ -103,7 +102,7 @@ def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
     """Return the same of InnoDB; it needs the PROCESS privilege."""
-    return _InnodbList.of(session.scalar(_INNODB_SERVER) or "").observe(session)
+    return _list_of(session.scalar(_INNODB_SERVER) or "").observe(session)
 
 
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:

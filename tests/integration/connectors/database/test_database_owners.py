@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,35 +39,6 @@ def test_an_owner_with_a_busy_timeout_of_a_second_writes_during_a_slow_pass(sqli
     assert len(values) == 20000
     assert not any(value.startswith("new") for value in values)  # one state of the file, the earlier one
     owner.close()
-
-
-def test_an_owner_that_writes_all_the_time_fails_at_no_write_and_the_readings_succeed(sqlite: Any) -> None:
-    sqlite.do("CREATE TABLE p (id INTEGER PRIMARY KEY, v TEXT)")
-    sqlite.do(
-        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) INSERT INTO p SELECT i, hex(zeroblob(500)) FROM n"
-    )
-    stop, failures, writes = threading.Event(), [], []
-
-    def own() -> None:
-        owner = sqlite3.connect(sqlite.base / "pdm.db", timeout=1.0, isolation_level=None)
-        while not stop.is_set():
-            try:
-                owner.execute("UPDATE p SET v = 'x' WHERE id = 1")
-                writes.append(1)
-            except sqlite3.Error as error:
-                failures.append(error)
-        owner.close()
-
-    thread = threading.Thread(target=own)
-    thread.start()
-    try:
-        for _ in range(5):
-            assert sum(batch.records.height for batch in read(sqlite.connector(table="p"))) == 40000
-    finally:
-        stop.set()
-        thread.join()
-    assert failures == []
-    assert writes
 
 
 def test_a_file_that_its_owner_keeps_locked_is_unavailable(sqlite: Any) -> None:

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ from urllib.parse import quote, urlsplit
 
 import psycopg
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
 from connectors.database import DatabaseConnector, DatabaseOptions
+from ingestd.cli import main
 from ingestd.sdk import SourceBroken, SourceContext
 from tests.support.postgres_server import PostgresServer, postgresql_server
 from tests.support.private_servers import mariadb_connection
@@ -64,7 +65,7 @@ def server() -> Iterator[PostgresServer]:
         yield started
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schema=names(), table=names(), column=names(), channel=names(63), user=names())
 @example(schema='a"; DROP', table="$ingestd$", column="--", channel="$ingestd$ $ingestd_$", user="' OR \"")
 @example(schema="s", table="t", column="c", channel="x" * 63, user="u")
@@ -107,7 +108,7 @@ def test_postgresql_executes_the_setup_and_its_removal_for_any_names(
         connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     schema=names(30, last=0xFFFF),
     table=names(30, last=0xFFFF),
@@ -176,15 +177,14 @@ def test_the_command_prints_sql_of_databases_only(tmp_path: Path) -> None:
     configuration = tmp_path / "ingestd.yaml"
     configuration.write_text(json.dumps({"service": service, "state": "s.db", "pipelines": pipelines}))
 
-    def ingestd(name: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ingestd", "database", "sql", "-c", str(configuration), name]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    def ingestd(name: str) -> Result:
+        return CliRunner().invoke(main, ["database", "sql", "-c", str(configuration), name])
 
     done = ingestd("p")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert 'CREATE ROLE "u" LOGIN;' in done.stdout
-    assert "s3cret" not in done.stdout + done.stderr
+    assert "s3cret" not in done.output
     other = ingestd("f")
-    assert other.returncode == 2
-    assert "is no database (connector: file)" in other.stderr
-    assert ingestd("q").returncode == 2
+    assert other.exit_code == 2
+    assert "is no database (connector: file)" in other.output
+    assert ingestd("q").exit_code == 2

@@ -197,28 +197,9 @@ def test_money_is_the_text_of_the_servers_locale_without_the_setting(postgresql:
 
 
 HARD = [
-    "",
-    "\\N",
-    "\\",
-    "\\\\N",
-    "a\tb",
-    "a\nb",
-    "\r\n",
-    "\r",
-    '"',
-    '""',
-    "'",
-    "\ufeffbom",
-    " x ",
-    "NULL",
-    "\v\f\b",
-    "é🚀",
-    "\x1f",
-    "\x00",
-    "\\U",
-    "\\u000b",
-    ",",
-]
+    "", "\\N", "\\", "\\\\N", "a\tb", "a\nb", "\r\n", "\r", '"', '""', "'", "\ufeffbom", " x ", "NULL", "\v\f\b", "é🚀", "\x1f",
+    "\x00", "\\U", "\\u000b", ",",
+]  # fmt: skip
 
 
 def test_every_text_arrives_as_it_is(database: Any) -> None:

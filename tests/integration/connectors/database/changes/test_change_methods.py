@@ -162,10 +162,12 @@ def test_a_column_that_is_neither_time_nor_number_is_refused(postgresql: Databas
         reader_of(postgresql, table="w", cursor="v")
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"])
-@pytest.mark.parametrize("kind", ["timestamp", "date"])
-def test_local_times_are_followed_in_their_zone(postgresql: DatabaseScene, kind: str, zone: str) -> None:
-    postgresql.do("DROP VIEW w", f"CREATE VIEW w AS SELECT id, v, (at AT TIME ZONE '{zone}')::{kind} AS at FROM p")
+@pytest.mark.parametrize(
+    ("type_", "zone"),
+    [("timestamp", "Europe/Berlin"), ("timestamp", "Australia/Lord_Howe"), ("date", "America/New_York")],
+)
+def test_local_times_are_followed_in_their_zone(postgresql: DatabaseScene, type_: str, zone: str) -> None:
+    postgresql.do("DROP VIEW w", f"CREATE VIEW w AS SELECT id, v, (at AT TIME ZONE '{zone}')::{type_} AS at FROM p")
     reader = reader_of(postgresql, **VIEW, cursor_timezone=zone)
     whole = 0
     while whole != reader.whole:  # readings are whole until the transactions that other tests ran before have ended
@@ -218,12 +220,10 @@ def test_mariadb_statements_that_wait_for_a_lock_of_the_table_are_waited_for(mar
 def test_mariadb_lists_transactions_anew_for_readings_that_follow_each_other_fast(mariadb: DatabaseScene) -> None:
     """The server lists transactions again only if no client has read the list for 0.1 s; an older list holds former readers."""
     readers = [reader_of(mariadb, cursor="at", slack_seconds=0.0) for _ in range(3)]
-    for _ in range(30):
+    for _ in range(10):
         for reader in readers:
             reader.poll()
-    assert all(reader.whole <= 2 + 120 // len(readers) // 10 for reader in readers), [
-        reader.whole for reader in readers
-    ]
+    assert all(reader.whole <= 4 for reader in readers), [reader.whole for reader in readers]
 
 
 def test_mariadb_transactions_are_waited_for_although_others_read_their_list_all_the_time(

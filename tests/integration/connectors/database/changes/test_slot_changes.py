@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +14,7 @@ import pytest
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import Partition, SourceContext
 from tests.integration.connectors.database.changes.test_changes_in_mirror import MirroredTable
-from tests.support.changing_table import SqlClient
-from tests.support.database_scene import DatabaseScene
+from tests.support.database_scene import DatabaseScene, postgresql_scene
 from tests.support.postgres_server import PostgresServer, postgresql_server
 
 SLOT: dict[str, Any] = {"slot": "ingestd_p", "publication": "Parts"}
@@ -34,13 +29,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def scene(server: PostgresServer, tmp_path: Path) -> Iterator[DatabaseScene]:
-    scene = DatabaseScene(
-        kind="postgresql",
-        url=server.url,
-        clock="now()",
-        client=lambda: SqlClient("postgresql", server.connect),
-        base=tmp_path,
-    )
+    scene = postgresql_scene(server, tmp_path)
     scene.do(
         "DROP TABLE IF EXISTS p CASCADE",
         "CREATE TABLE p (large text, id int PRIMARY KEY, v text, at timestamptz)",
@@ -73,36 +62,25 @@ def entries(**values: str) -> dict[str, str]:
     return {key[1:]: value for key, value in values.items()}
 
 
-def test_inserted_and_updated_rows_are_read_and_no_other(scene: DatabaseScene, mirrored: MirroredTable) -> None:
-    scene.do("INSERT INTO p VALUES ('x', 6, 'a')", "UPDATE p SET v = 'b' WHERE id = 2")
-    assert mirrored.poll() == 2
-    assert mirrored.entries() == entries(_1="a", _2="b", _3="a", _4="a", _5="a", _6="a")
+def test_each_kind_of_change_is_found_by_the_next_reading(scene: DatabaseScene, mirrored: MirroredTable) -> None:
+    steps: list[tuple[list[str], int | None, dict[str, str]]] = [
+        # the statements, the number of rows that are read (None: also a sweep's), and the entries after it
+        (["INSERT INTO p VALUES ('x', 6, 'a')", "UPDATE p SET v = 'b' WHERE id = 5"], 2, entries(_5="b", _6="a")),
+        (["DELETE FROM p WHERE id IN (1, 2)"], None, entries(_5="b", _6="a")),
+        (["DELETE FROM p WHERE id = 3", "INSERT INTO p VALUES ('', 3, 'c')"], 1, entries(_3="c", _5="b", _6="a")),
+        (["UPDATE p SET id = 9 WHERE id = 5"], None, entries(_3="c", _6="a", _9="b")),
+        (["TRUNCATE p", "INSERT INTO p VALUES ('', 7, 'z')"], None, entries(_7="z")),
+    ]
+    scene.do("DELETE FROM p WHERE id = 4")
+    mirrored.poll()
+    assert mirrored.entries() == entries(_1="a", _2="a", _3="a", _5="a")
+    for statements, read, expected in steps:
+        scene.do(*statements)
+        found = mirrored.poll()
+        assert read in {found, None}
+        assert expected.items() <= mirrored.entries().items()
+        assert mirrored.entries() == {str(key): value for key, value in present(scene)}
     assert mirrored.poll() == 0
-
-
-def test_a_removed_row_is_found_by_the_next_reading(scene: DatabaseScene, mirrored: MirroredTable) -> None:
-    scene.do("DELETE FROM p WHERE id IN (1, 2)")
-    mirrored.poll()
-    assert mirrored.entries() == entries(_3="a", _4="a", _5="a")
-
-
-def test_a_changed_key_and_a_row_that_returns_are_found(scene: DatabaseScene, mirrored: MirroredTable) -> None:
-    scene.do("UPDATE p SET id = 9 WHERE id = 1", "DELETE FROM p WHERE id = 2", "INSERT INTO p VALUES ('', 2, 'c')")
-    mirrored.poll()
-    assert mirrored.entries() == entries(_2="c", _3="a", _4="a", _5="a", _9="a")
-
-
-def test_a_row_that_was_removed_and_inserted_again_is_no_whole_reading(
-    scene: DatabaseScene, mirrored: MirroredTable
-) -> None:
-    scene.do("DELETE FROM p WHERE id = 2", "INSERT INTO p VALUES ('', 2, 'c')")
-    assert mirrored.poll() == 1
-
-
-def test_a_truncated_table_is_empty_after_the_next_reading(scene: DatabaseScene, mirrored: MirroredTable) -> None:
-    scene.do("TRUNCATE p", "INSERT INTO p VALUES ('', 7, 'z')")
-    mirrored.poll()
-    assert mirrored.entries() == entries(_7="z")
 
 
 def test_a_large_value_that_an_update_leaves_is_read_from_the_table(
@@ -153,7 +131,7 @@ def test_a_late_commit_and_a_savepoint_are_found(scene: DatabaseScene, mirrored:
     assert mirrored.entries() == entries(_1="l", _3="b", _4="a", _5="a")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_the_mirror_equals_the_table_after_each_reading(scene: DatabaseScene, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     table = MirroredTable(scene, tmp_path, **SLOT)
@@ -202,32 +180,6 @@ def test_a_reading_that_was_not_stored_is_repeated(scene: DatabaseScene, mirrore
         lost_reading(mirrored)
     mirrored.stop()
     mirrored.start()
-    mirrored.poll()
-    assert mirrored.entries() == entries(_1="b", _3="a", _4="a", _5="a")
-
-
-_KILLED = """
-import os, signal, sys, json
-from pathlib import Path
-from connectors.database import DatabaseConnector, DatabaseOptions
-from ingestd.sdk import Partition, SourceContext
-options, cursor = json.loads(sys.argv[1])
-context = SourceContext(pipeline="pipe", base=Path(), now=lambda: 0.0)
-connector = DatabaseConnector(DatabaseOptions.model_validate(options), context)
-for batch in connector.read(Partition(name="p"), cursor):
-    pass
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_process_that_is_killed_between_reading_and_commit_loses_nothing(
-    scene: DatabaseScene, mirrored: MirroredTable
-) -> None:
-    scene.do("UPDATE p SET v = 'b' WHERE id = 1", "DELETE FROM p WHERE id = 2")
-    options = {"url": scene.url, "table": "p", "key": "id", "mode": "changes", "deletes": "remove"} | SLOT
-    argument = json.dumps([options, dict(mirrored.cursor() or {})])
-    done = subprocess.run([sys.executable, "-c", _KILLED, argument], check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
     mirrored.poll()
     assert mirrored.entries() == entries(_1="b", _3="a", _4="a", _5="a")
 
@@ -331,35 +283,53 @@ def test_a_slot_that_was_created_again_between_two_readings_is_a_whole_reading(
     assert mirrored.entries() == entries(_2="a", _3="a", _4="a", _5="a")
 
 
-@pytest.mark.parametrize(
-    ("statement", "sentence"),
-    [
-        ("SELECT pg_drop_replication_slot('ingestd_p')", "There is no such slot: create it"),
-        ('DROP PUBLICATION "Parts"', "The publication Parts does not publish all changes of the table"),
-        ("""ALTER PUBLICATION "Parts" SET (publish = 'insert')""", "does not publish all changes"),
-        ('ALTER PUBLICATION "Parts" SET TABLE p WHERE (id > 3)', "has a row filter, which hides changes"),
-        ("ALTER TABLE p REPLICA IDENTITY NOTHING", "replica identity of the table does not hold key"),
-    ],
-)
-def test_a_slot_that_can_not_be_used_is_explained(
-    scene: DatabaseScene, mirrored: MirroredTable, statement: str, sentence: str
-) -> None:
-    scene.do(statement)
-    mirrored.poll()
-    assert "Changes are found by the method 'xmin'." in method(mirrored)
-    assert sentence in method(mirrored)
+UNUSABLE = [
+    # the statement, the sentence, and the statement that makes the slot usable again
+    (
+        "SELECT pg_drop_replication_slot('ingestd_p')",
+        "There is no such slot: create it",
+        "SELECT pg_create_logical_replication_slot('ingestd_p', 'pgoutput')",
+    ),
+    (
+        'DROP PUBLICATION "Parts"',
+        "The publication Parts does not publish all changes of the table",
+        'CREATE PUBLICATION "Parts" FOR TABLE p',
+    ),
+    (
+        """ALTER PUBLICATION "Parts" SET (publish = 'insert')""",
+        "does not publish all changes",
+        """ALTER PUBLICATION "Parts" SET (publish = 'insert, update, delete, truncate')""",
+    ),
+    (
+        'ALTER PUBLICATION "Parts" SET TABLE p WHERE (id > 3)',
+        "has a row filter, which hides changes",
+        'ALTER PUBLICATION "Parts" SET TABLE p',
+    ),
+    (
+        "ALTER TABLE p REPLICA IDENTITY NOTHING",
+        "replica identity of the table does not hold key",
+        "ALTER TABLE p REPLICA IDENTITY DEFAULT",
+    ),
+    ("ALTER ROLE reader NOREPLICATION", "The user lacks REPLICATION", "ALTER ROLE reader REPLICATION"),
+]
 
 
-def test_a_user_without_the_right_of_replication_is_explained(scene: DatabaseScene, server: PostgresServer) -> None:
-    scene.do("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN", "GRANT SELECT ON p TO reader")
-    url = server.url.replace("postgres@", "reader@")
+def test_a_slot_that_can_not_be_used_is_explained(scene: DatabaseScene) -> None:
+    scene.do("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN REPLICATION", "GRANT SELECT ON p TO reader")
+    url = scene.url.replace("postgres@", "reader@")
     options = DatabaseOptions.model_validate({"url": url, "table": "p", "key": "id", "mode": "changes"} | SLOT)
     connector = DatabaseConnector(options, SourceContext(pipeline="pipe", base=Path(), now=lambda: 0.0))
-    (step,) = [step for step in connector.verify() if step.name == "changes"]
-    assert "The user lacks REPLICATION" in step.sentence
-    scene.do("ALTER ROLE reader REPLICATION")
-    (step,) = [step for step in connector.verify() if step.name == "changes"]
-    assert "found by the method 'slot'" in step.sentence
+
+    def changes() -> str:
+        return next(step.sentence for step in connector.verify() if step.name == "changes")
+
+    for statement, sentence, remedy in UNUSABLE:
+        scene.do(statement)
+        found = changes()
+        assert "found by the method 'xmin'" in found
+        assert sentence in found
+        scene.do(remedy)
+        assert "found by the method 'slot'" in changes()
     scene.do("DROP OWNED BY reader", "DROP ROLE reader")
 
 
@@ -386,17 +356,15 @@ def test_a_slot_that_is_far_behind_is_skipped_and_the_table_is_read_whole(scene:
     table.stop()
 
 
-@pytest.mark.parametrize("identity", ["FULL", "USING INDEX other"])
-def test_another_replica_identity_that_holds_the_key_is_used(
-    scene: DatabaseScene, mirrored: MirroredTable, identity: str
-) -> None:
+def test_another_replica_identity_that_holds_the_key_is_used(scene: DatabaseScene, mirrored: MirroredTable) -> None:
     scene.do("ALTER TABLE p ALTER v SET NOT NULL", "CREATE UNIQUE INDEX other ON p (v, id)")
-    scene.do(f"ALTER TABLE p REPLICA IDENTITY {identity}")
-    mirrored.poll()
-    scene.do("DELETE FROM p WHERE id = 1", "UPDATE p SET v = 'b' WHERE id = 2")
-    mirrored.poll()
-    assert method(mirrored) == "Changes are found by the method 'slot'."
-    assert mirrored.entries() == entries(_2="b", _3="a", _4="a", _5="a")
+    for row, identity in enumerate(["FULL", "USING INDEX other"], start=1):
+        scene.do(f"ALTER TABLE p REPLICA IDENTITY {identity}")
+        mirrored.poll()
+        scene.do(f"DELETE FROM p WHERE id = {row}", f"UPDATE p SET v = '{row}' WHERE id > 3")
+        mirrored.poll()
+        assert method(mirrored) == "Changes are found by the method 'slot'."
+        assert mirrored.entries() == {str(key): value for key, value in present(scene)}
 
 
 @pytest.mark.parametrize("by_root", ["true", "false"])
