@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import httpx
 import pytest
@@ -25,6 +25,7 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
 from ingestd.sdk.formats.decoder import decode
 from tests.support.push_client import KEY, SECRET, TOKEN, bearer, free_address, signed
@@ -52,7 +53,8 @@ class Bench:
         self.held = threading.Event()
         self._reader = Reader(
             pipeline="p", connector=self.connector, mapping=Mapping([EntrySpec(key="{part}", value="{mass}")]),
-            sink=SinkAddress(workspace="w", by="label", name="s"), mirror=_Fallible(self), emit=lambda _: None,
+            sink=SinkAddress(workspace="w", by="label", name="s"), mirror=cast("IntakeStore", _Fallible(self)),
+            emit=lambda _: None,
         )  # fmt: skip
         self._due = threading.Condition()
         self._is_due = True
