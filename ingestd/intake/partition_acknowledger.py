@@ -1,4 +1,4 @@
-"""The acknowledgement of partitions whose entries are all delivered or rejected."""
+"""The acknowledgement of partitions with only delivered and rejected entries."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _GRIDS_SECONDS = (10.0, 1.0)
 
 
 class SourcesRetried(NamedTuple):
-    """``now``: the pipelines whose source is read now. ``later``: the seconds for which the sources of others asked to wait."""
+    """The pipelines with a source that is read ``now``; ``later``: the seconds for which other sources asked to wait."""
 
     now: tuple[str, ...]
     later: Mapping[str, float]
@@ -191,7 +191,7 @@ class SourceSupervisor:
             task.wake(read=True)
 
     def retry_now(self) -> SourcesRetried:
-        """Read each source now whose last pass failed. A wait that the source asked for continues."""
+        """Read each source with a failed last pass now. A wait that the source asked for continues."""
         failed = {name: task for name, task in self._tasks.items() if task.has_failed}
         later = {name: wait for name, task in failed.items() if (wait := task.wait_seconds) > 0}
         for name, task in failed.items():

@@ -11,6 +11,6 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def from_row(kind: type[T], row: Sequence[Any], **others: Any) -> T:
-    """Return a value whose first members are the columns of a row, in order. ``others``: further members, or other values."""
+    """Return a value with the columns of a row as its first members. ``others``: further members, or other values."""
     members = dict(zip(kind.__struct_fields__[: len(row)], row, strict=True))
     return kind(**members | others)

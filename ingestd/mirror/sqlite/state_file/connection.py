@@ -193,7 +193,7 @@ class StateFile:
             raise
 
     def _check_place(self) -> None:
-        """Refuse to use a file that has no name any more, or whose name another file has: SQLite would write on.
+        """Refuse to use a file that has no name any more, or that another file has replaced: SQLite would write on.
 
         Raises:
             MirrorFull: it was moved, replaced or removed.

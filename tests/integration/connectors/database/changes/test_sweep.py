@@ -108,7 +108,7 @@ class CountingScene(DatabaseScene):
                         self.bytes_read += int(frame.records.estimated_size())
                         yield frame
 
-                session.frames = counted  # type: ignore[method-assign]
+                session.frames = counted  # type: ignore[assignment, method-assign]
                 yield session
 
         database.open = opened  # type: ignore[method-assign]
