@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
+from typing import TypeAlias
 
 from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.core.phrases import counted
@@ -25,6 +26,8 @@ from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import DaemonReady, DaemonStopped, StartDelayed, StopRequested
 
+ServeListener: TypeAlias = Callable[[ListenSettings, Assembly], Coroutine[None, None, None]]
+
 _OPEN_AGAIN_SECONDS = 3.0
 """Interval between attempts to open the state file."""
 
@@ -32,13 +35,7 @@ _SINKS_SECONDS = 600.0
 """Interval between looks whether the service still has the sinks, one request for each."""
 
 
-async def run(
-    configuration: Configuration,
-    *,
-    emit: Emit,
-    notifier: Notifier,
-    serve: Callable[[ListenSettings, Assembly], Coroutine[None, None, None]],
-) -> None:
+async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier, serve: ServeListener) -> None:
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
 
     Draining: reading stops, requests in flight end, delivered partitions are acknowledged to their sources, and the state
@@ -112,7 +109,7 @@ async def _serve(
     emit: Emit,
     *,
     reload_asked: asyncio.Event,
-    serve: Callable[[ListenSettings, Assembly], Coroutine[None, None, None]],
+    serve: ServeListener,
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
