@@ -39,7 +39,7 @@ from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
 from workspaced.resources.data_sinks.values import CHANGES, DELETED_SINKS, SINKS
 from workspaced.resources.health import routes as health
-from workspaced.resources.webhooks import delivery_routes, delivery_store
+from workspaced.resources.webhooks import delivery_log, delivery_routes
 from workspaced.resources.webhooks import routes as webhooks
 from workspaced.resources.webhooks import store as webhook_store
 from workspaced.resources.webhooks.worker import Worker
@@ -180,7 +180,7 @@ class Application:
                 "drop_old_entry_changes": lambda: history_store.drop_old(
                     self._store, default=settings.history, now=clock.now()
                 ),
-                "drop_old_events": lambda: delivery_store.remove_older(
+                "drop_old_events": lambda: delivery_log.remove_older(
                     self._store, before=ago(settings.deliveries.keep_days)
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,

@@ -30,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test on SQLite, and with the mark `both_databases` also on PostgreSQL.
 
     Marked are tests of what depends on the SQL of a store or on its locks: statements with a variant for PostgreSQL, orders of
-    lists, concurrent transactions, and each row of the interface. Together they execute every statement on PostgreSQL.
+    lists, concurrent transactions, and each row of the interface. Together they execute nearly every statement on PostgreSQL.
     """
     if "postgres" in metafunc.fixturenames:
         is_marked = metafunc.definition.get_closest_marker("both_databases") is not None

@@ -193,6 +193,7 @@ async def test_only_global_administrators_may_use_key_operations(
     assert await _may(http, editor) == 200
 
 
+@pytest.mark.both_databases
 async def test_keys_are_sorted_and_paged(http: httpx.AsyncClient) -> None:
     # contract AK1, G19
     for name in ("c", "a", "b"):

@@ -113,6 +113,7 @@ async def test_a_link_accepts_bytes_once_and_no_more_than_announced(files: Cloud
     assert (await files.http.put(bare, content=b"abc")).status_code == 403
 
 
+@pytest.mark.both_databases
 async def test_an_upload_to_an_existing_id_is_another_version(files: CloudFiles) -> None:
     # contract C10, C11, CS12
     first = await files.upload("a.bin", b"one")

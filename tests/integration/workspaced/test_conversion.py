@@ -251,6 +251,7 @@ async def test_a_clock_that_is_put_back_by_an_hour_postpones_a_conversion_by_no_
         await files.conversion(first, "pending", attempt=3)
 
 
+@pytest.mark.both_databases
 async def test_a_failure_caused_by_the_file_is_not_retried(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()

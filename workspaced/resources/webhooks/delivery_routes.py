@@ -18,8 +18,8 @@ from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.operation_rows import get, post
-from workspaced.resources.webhooks import delivery_store
-from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredDelivery
+from workspaced.resources.webhooks import delivery_log
+from workspaced.resources.webhooks.delivery_log import DeliveryPage, StoredDelivery
 from workspaced.resources.webhooks.records import (
     DeliveryRecord,
     DeliveryWithAttemptsRecord,
@@ -64,7 +64,7 @@ class _DeliveryOperations:
         def find(reader: ReadTransaction) -> DeliveryPage:
             webhook = find_webhook(reader, self._secret_box, call)
             try:
-                return delivery_store.list_deliveries(
+                return delivery_log.list_deliveries(
                     reader,
                     webhook,
                     status=status,
@@ -91,8 +91,8 @@ class _DeliveryOperations:
         def find(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
             webhook, delivery = self._get_by_path(reader, call)
             owned = call.actor == webhook.owner
-            attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
-            event = msgspec.Raw(delivery_store.body_of(reader, delivery)) if owned else UNSET
+            attempts = [attempt_record(one, owned=owned) for one in delivery_log.attempts_of(reader, delivery)]
+            event = msgspec.Raw(delivery_log.body_of(reader, delivery)) if owned else UNSET
             return delivery_record(DeliveryWithAttemptsRecord, delivery, attempts=attempts, event=event)
 
         return json_response(await call.store.read(find))
@@ -106,8 +106,8 @@ class _DeliveryOperations:
         """
         webhook, delivery = self._get_by_path(tx, call)
         _require_enabled(webhook)
-        delivery_store.queue_again(tx, delivery, now=call.now)
-        return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
+        delivery_log.queue_again(tx, delivery, now=call.now)
+        return _queued_response(webhook, delivery_log.get_delivery(tx, webhook, delivery.id))
 
     def test_webhook(self, tx: Transaction, call: Call) -> Response:
         """Test a webhook.
@@ -120,11 +120,11 @@ class _DeliveryOperations:
         _require_enabled(webhook)
         event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
         delivery_id = emit_to(tx, call, webhook.number, event)
-        return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
+        return _queued_response(webhook, delivery_log.get_delivery(tx, webhook, delivery_id))
 
     def _get_by_path(self, reader: ReadTransaction, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
         webhook = find_webhook(reader, self._secret_box, call)
-        return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
+        return webhook, delivery_log.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
 
 
 def _delivery_id_of(cursor: Cursor) -> str:

@@ -11,7 +11,7 @@ from workspaced.core.json_schema import Count, RawObject, Timestamp, Uuid
 from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.events.catalogue import unknown
-from workspaced.resources.webhooks.delivery_store import StoredAttempt, StoredDelivery
+from workspaced.resources.webhooks.delivery_log import StoredAttempt, StoredDelivery
 from workspaced.resources.webhooks.signature import masked
 from workspaced.resources.webhooks.values import OAuth, StoredWebhook
 

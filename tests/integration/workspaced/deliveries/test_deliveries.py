@@ -768,6 +768,7 @@ async def test_without_the_encryption_key_sealed_webhooks_wait_and_others_go_on(
             assert (await arrival(receiver)).event["data"]["object"]["label"] == "sent later"
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_go_on(
     serve: Serve, receiver: WebhookReceiver
 ) -> None:
