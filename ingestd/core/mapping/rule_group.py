@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -31,18 +31,6 @@ _IN_ONE_THREAD = 2_000
 """The most records that are mapped without the threads of polars: handing work to them may take milliseconds under load."""
 
 _ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
-
-# `count_matches` takes two thirds of the time of `contains`.
-_HAS_NUL = pl.any_horizontal(
-    (pl.col("key", "value", "data_type").str.count_matches("\0", literal=True) > 0).fill_null(value=False)
-)
-_CHECKS = (
-    (pl.col("\0has_fields") & (pl.col("key") != "") & ~_HAS_NUL).alias("valid"),
-    is_ascii("key").alias("ascii"),
-)
-"""Whether an entry has a key, all fields that its key and its type need, and no U+0000; and whether all keys are ASCII."""
-
-_OF_RECORD = (pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"))
 
 Faults: TypeAlias = dict[int, tuple[str, str]]
 """Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
@@ -176,7 +164,7 @@ def map_groups(
     if not parts:
         return _no_entries(frame), bad
     entries = pl.concat([part.entries for part in parts])
-    checks = _select(entries, _CHECKS)
+    checks = _select(entries, _checks())
     valid, values, start = checks["valid"], [], 0
     for part in parts:
         values.append(part.values(valid[start : start + part.entries.height], bad))
@@ -208,8 +196,23 @@ def name_keys(
         text = template_text(key)
         usable = _has_fields(key.fields) & (text != "") & ~text.str.contains("\0", literal=True)
         usable &= pl.lit(unknown.isdisjoint(group.sources_of(key.fields)))
-        found.append(scope.select(pl.when(usable).then(text).alias("key"), *_OF_RECORD))
-    return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *_OF_RECORD)
+        found.append(scope.select(pl.when(usable).then(text).alias("key"), *_of_record()))
+    return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *_of_record())
+
+
+@cache  # made by the first mapping: an import of this module must not import polars
+def _of_record() -> tuple[pl.Expr, pl.Expr]:
+    return pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position")
+
+
+@cache
+def _checks() -> tuple[pl.Expr, pl.Expr]:
+    """Return whether an entry has a key, all fields that its key and type need, and no U+0000; and whether all keys are ASCII."""
+    # `count_matches` takes two thirds of the time of `contains`.
+    has_nul = pl.any_horizontal(
+        (pl.col("key", "value", "data_type").str.count_matches("\0", literal=True) > 0).fill_null(value=False)
+    )
+    return (pl.col("\0has_fields") & (pl.col("key") != "") & ~has_nul).alias("valid"), is_ascii("key").alias("ascii")
 
 
 def _select(frame: pl.DataFrame, columns: Sequence[pl.Expr]) -> pl.DataFrame:
@@ -219,7 +222,7 @@ def _select(frame: pl.DataFrame, columns: Sequence[pl.Expr]) -> pl.DataFrame:
 def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.clear().select(
         *(pl.lit("").alias(name) for name in ("key", "value", "data_type")),
-        *_OF_RECORD, pl.col(ORDER), pl.lit("").alias(DEADBAND),
+        *_of_record(), pl.col(ORDER), pl.lit("").alias(DEADBAND),
     )  # fmt: skip
 
 
@@ -273,7 +276,7 @@ def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame)
             columns[fields] = _has_fields(rule.needed)
         parts.append([*texts, fields])
     names = {column: str(number) for number, column in enumerate(columns)}
-    same = [*_OF_RECORD, pl.col(ORDER), pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND)]
+    same = [*_of_record(), pl.col(ORDER), pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND)]
     frame = _select(scope, [*same, *(one.alias(names[column]) for column, one in columns.items())])
     found: list[_RuleEntries] = []
     for rule, given, part in zip(rules, group.rules, parts, strict=True):
