@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -113,21 +113,7 @@ class Application:
         self.publication = Publication(
             lambda: document(self.operations, api_sections(limits), limits=settings.limits, version=__version__)
         )
-        self.operations: tuple[Operation, ...] = (
-            *health.operations(self._require_ready),
-            *workspaces.operations(limits),
-            *data_sinks.operations(limits),
-            *history_routes.operations(limits),
-            *blocks.operations(limits),
-            *api_keys.operations(limits),
-            *audit_log.operations(limits),
-            *webhooks.operations(limits, self._secret_box),
-            *delivery_routes.operations(limits, self._secret_box),
-            *upload_routes.operations(limits, self._blobs, self._upload_links, self._authentication.verify_again),
-            *file_routes.operations(limits),
-            *download_routes.operations(self._blobs),
-            *self.publication.operations(pages=settings.docs),
-        )
+        self.operations = self._list_operations()
         self._dispatch = Dispatch(
             self.operations,
             path_headers=(data_sinks.path_headers(limits),),
@@ -163,36 +149,64 @@ class Application:
         )
         self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
 
-        def ago(days: int) -> int:
-            return now_ms() - days * 86_400_000
-
         self._maintenance_jobs = MaintenanceJobs(
-            {
-                "purge_workspaces": lambda: retention.purge(
-                    self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=now_ms()
-                ),
-                "drop_audit_log": lambda: audit.drop_older(self._store, before=ago(limits.audit_days)),
-                "purge_files": lambda: file_retention.purge_deleted(
-                    self._store, before=ago(limits.deleted_days), now=now_ms()
-                ),
-                "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
-                "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
-                "drop_old_entry_changes": lambda: history_store.drop_old(
-                    self._store, default=settings.history, now=clock.now()
-                ),
-                "drop_old_events": lambda: delivery_log.remove_older(
-                    self._store, before=ago(settings.deliveries.keep_days)
-                ),
-                "drop_ended_sessions": self._sessions.drop_ended,
-                "drop_old_writers": lambda: writers.drop_older(self._store, before=ago(writers.KEPT_DAYS)),
-            },
+            self._list_maintenance_jobs(clock),
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.maintenance_seconds,
             observer=self.metrics.maintenance_job_ended,
         )
+        self._jobs = self._list_incremental_jobs()
+        self._web = Tracing(self._forward, self.metrics, log_successes=settings.log_requests)
+
+    def _list_operations(self) -> tuple[Operation, ...]:
+        limits = self._settings.limits
+        return (
+            *health.operations(self._require_ready),
+            *workspaces.operations(limits),
+            *data_sinks.operations(limits),
+            *history_routes.operations(limits),
+            *blocks.operations(limits),
+            *api_keys.operations(limits),
+            *audit_log.operations(limits),
+            *webhooks.operations(limits, self._secret_box),
+            *delivery_routes.operations(limits, self._secret_box),
+            *upload_routes.operations(limits, self._blobs, self._upload_links, self._authentication.verify_again),
+            *file_routes.operations(limits),
+            *download_routes.operations(self._blobs),
+            *self.publication.operations(pages=self._settings.docs),
+        )
+
+    def _list_maintenance_jobs(self, clock: Clock) -> dict[str, Callable[[], Awaitable[int]]]:
+        settings, limits = self._settings, self._settings.limits
+
+        def ago(days: int) -> int:
+            return now_ms() - days * 86_400_000
+
+        return {
+            "purge_workspaces": lambda: retention.purge(
+                self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=now_ms()
+            ),
+            "drop_audit_log": lambda: audit.drop_older(self._store, before=ago(limits.audit_days)),
+            "purge_files": lambda: file_retention.purge_deleted(
+                self._store, before=ago(limits.deleted_days), now=now_ms()
+            ),
+            "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
+            "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
+            "drop_old_entry_changes": lambda: history_store.drop_old(
+                self._store, default=settings.history, now=clock.now()
+            ),
+            "drop_old_events": lambda: delivery_log.remove_older(
+                self._store, before=ago(settings.deliveries.keep_days)
+            ),
+            "drop_ended_sessions": self._sessions.drop_ended,
+            "drop_old_writers": lambda: writers.drop_older(self._store, before=ago(writers.KEPT_DAYS)),
+        }
+
+    def _list_incremental_jobs(self) -> tuple[IncrementalJob, ...]:
+        settings = self._settings
         seldom = partial(IncrementalJob, store=self._store, every_seconds=settings.maintenance_seconds)
         excess = partial(history_store.drop_excess, default=settings.history)
-        self._jobs = (
+        return (
             seldom(
                 "remove_deleted_sinks",
                 channel=DELETED_SINKS,
@@ -224,7 +238,6 @@ class Application:
                 every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
-        self._web = Tracing(self._forward, self.metrics, log_successes=settings.log_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of the ASGI server."""
