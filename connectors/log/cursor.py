@@ -46,7 +46,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """One file of a log. The field names are part of stored cursors.
 
     ``size``, ``mtime_ns`` and ``ctime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash
-    ``sha256``; ``marks`` are earlier such pairs. ``half``: the number of bytes behind ``offset`` that were read as a line without
+    ``sha256``; ``marks`` are earlier such pairs. ``half``: the number of bytes after ``offset`` that were read as a line without
     a line end, the row after ``half_row``. ``skips``: the bytes up to the next line end belong to a line that was rejected for
     its size. ``rotated``: the file is no longer written. ``packed``: it is read unpacked, and offsets count unpacked bytes;
     ``done``: to its end. ``lost``: it was not found, and that was reported.
@@ -115,7 +115,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         )
 
     def with_mark(self) -> CursorPart:
-        """Return the part with its present position among the marks, of which older ones are dropped first."""
+        """Return the part with its present position among the marks. The oldest marks are dropped first."""
         marks = [*self.marks, (self.offset, self.sha256)] if self.has_rows else list(self.marks)
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]

@@ -102,7 +102,7 @@ def _check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
                 yield CheckFinding(subject=pipeline.name, step=step)
         except SourceError as error:
             yield CheckFinding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))
-        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not keep the others from being checked
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not prevent the check of other pipelines
             yield _failed(pipeline.name, error)
         finally:
             try:

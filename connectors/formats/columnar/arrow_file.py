@@ -257,7 +257,7 @@ def _blocks(footer: Table, field: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _schema_of(message: Message, numbers: Sequence[int]) -> bytes:
-    """Return the metadata of a schema with some of its columns: the offsets of the others are removed from the vector."""
+    """Return the metadata of a schema with some of its columns: the offsets of the other columns are removed."""
     metadata = bytearray(message.metadata)
     start, count = message.header.vector(1, 4)
     targets = [at + int(_WORD.unpack_from(metadata, at)[0]) for at in range(start, start + 4 * count, 4)]

@@ -40,7 +40,7 @@ _LONGEST_LINE: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field. ``present``: the stored value, if it is another one than at the beginning of the form.
+    """A field. ``present``: the stored value, if it differs from the value at the beginning of the form.
 
     ``longest`` None: the service checks the length alone. ``options`` are the values and labels of a choice or of
     several ones; the value of several ones has one on each line, as that of ``lines``. A secret is typed, and never shown.

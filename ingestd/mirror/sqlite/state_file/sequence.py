@@ -55,7 +55,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 class SequenceFile:
     """The sequence file of one open state file. ``path``: path of the state file.
 
-    ``notice`` is a sentence if the state file is older than the sequence file or is another one, or if an earlier one is
+    ``notice`` is a sentence if the state file is older than the sequence file or is another file, or if an earlier file is
     missing; else it is empty. The table ``doubt`` then contains the doubtful sinks. ``now``: seconds since the epoch.
 
     Raises:
@@ -198,7 +198,7 @@ def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, f
     if found is None:
         return "The state file was used before, but its sequence file is missing: it may be a copy." if had_name else ""
     if found.state != name:
-        return "The state file was replaced by another one."
+        return "The state file was replaced by another file."
     if found.handed_out > newest:
         return "The state file is older than what was last sent to the service: it was replaced by an older copy."
     return ""
