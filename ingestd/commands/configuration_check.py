@@ -23,7 +23,7 @@ from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Step, Verifies
 
 STATE_SECONDS = 20.0
-"""Time limit for reading a large state file. The sentence reports if the limit ended the check."""
+"""Time limit for reading a large state file. If the limit ends the check, the result says so."""
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):

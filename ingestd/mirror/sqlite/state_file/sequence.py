@@ -1,7 +1,7 @@
 """The sequence file beside the state file: detects a state file that was replaced by an older copy.
 
 An older copy of the state file does not know what was sent since. So a separate file stores the number of the newest segment
-that was ever claimed; this number only grows. A state file with a smaller number is older than the content of the service.
+that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the service.
 The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one. It names the writer
 that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or a lost state file.
 
@@ -40,8 +40,8 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
     ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
-    ``state`` wrote; ``earlier``: those that one before it wrote. ``writer``: its name in the service; ``attempt``: that of the
-    last start.
+    ``state`` wrote; ``earlier``: the ids of the sinks that an earlier state file wrote.
+    ``writer``: the name of the writer in the service; ``attempt``: the attempt of the last start.
     """
 
     handed_out: int
@@ -162,7 +162,7 @@ class SequenceFile:
         if fresh and earlier:
             reason = (
                 f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
-                "new one; what no source explains is listed by 'ingestd drift'."
+                "new state file. 'ingestd drift' lists entries that no source explains."
             )
         return reason, _Content(
             handed_out=newest,
