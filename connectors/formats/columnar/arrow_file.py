@@ -119,7 +119,7 @@ class ArrowFile:
                 message.body_start - message.start,
                 message.body_bytes,
             ):
-                raise ArrowDamaged("its footer lists batches that the file does not have")
+                raise ArrowDamaged("its footer does not match its batches")
             found.append(message)
             at = message.body_start + message.body_bytes
         if next(self._from(at, end), None) is not None:
