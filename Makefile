@@ -128,7 +128,7 @@ hooks: $(DEV) ## have git run all of `make check` but the tests before each comm
 
 # The drivers of SQL Server and Oracle are not locked: no test has such a server, and that of SQL Server brings a proprietary
 # library and the packages of a cloud login.
-# Extras stay in the names: else pip looks for the newest version of a package that another one needs with an extra, and refuses it.
+# Extras stay in the names: else pip looks for the newest version of a package that another package needs with an extra, and refuses it.
 # Versions that are locked stay where the ranges allow; UPGRADE=1 takes the newest of all of them.
 LOCKED := --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet \
           $(if $(UPGRADE),--upgrade)

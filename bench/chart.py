@@ -84,7 +84,7 @@ def _panels(found: Mapping[str, Any]) -> list[_Panel]:
         ),
         _Panel(
             title="The file written again with the same rows, less is better",
-            note=f"whole commands, {slow['rows']:,} rows; ingestd sends nothing, the others send all rows again",
+            note=f"whole commands, {slow['rows']:,} rows; ingestd sends nothing, the other programs send all rows again",
             unit="s",
             bars=[(short[peer], seconds[peers.WRITTEN]) for peer, seconds in again.items()],
         ),

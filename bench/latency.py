@@ -70,7 +70,7 @@ def _visible(made: Site, service: Endpoint) -> list[float]:
     place = ""
     with BareConnection(service.url, service.api_key) as connection:
         for file in _files(made.folder / "staged", "d"):
-            # At random intervals, because a fixed interval could synchronise with another one.
+            # At random intervals, because a fixed interval could synchronise with another interval.
             time.sleep(rng.uniform(*_GAP_SECONDS))
             dropped = time.monotonic()
             file.rename(made.drop / file.name)

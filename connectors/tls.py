@@ -53,7 +53,8 @@ def describe(fault: TlsFault, *, detail: str, trust: str) -> str:
             )
         case "other name":
             return (
-                f"its certificate is for another name{words}. Use that name in the address, or have another one issued."
+                f"its certificate is for another name{words}. Use that name in the address, "
+                "or have another certificate issued."
             )
         case "expired":
             return f"its certificate has expired{words}. Its administrator must renew it. Check the clock of this machine, too."

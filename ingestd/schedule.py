@@ -86,7 +86,7 @@ class Schedule:
     ) -> None:
         """Use other timings. A pipeline keeps its next run, unless its timing changed or it is in ``restarted``.
 
-        The others start as in `run`. Call it on the event loop.
+        The other pipelines start as in `run`. Call it on the event loop.
         """
         begun = {
             name: timing for name, timing in timings.items() if name in restarted or self._timings.get(name) != timing

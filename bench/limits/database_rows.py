@@ -55,7 +55,7 @@ def read_by_dlt(url: str, table: str) -> int:
 
 
 def poll(url: str, table: str) -> Callable[[], int]:
-    """Return what polls a table of which all rows were read once; it returns the number of rows that it yields."""
+    """Return a function that polls a table and returns the number of rows that it yields. All rows were read once."""
     options = DatabaseOptions.model_validate({"url": url, "table": table, "mode": "changes", "key": "part"})
     source = DatabaseConnector(options, SourceContext(pipeline="bench", base=Path("/"), now=time.time))
     (partition,) = source.partitions()

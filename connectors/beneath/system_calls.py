@@ -48,7 +48,7 @@ def open_beneath(folder: int, name: str, flags: int) -> int:
 
 
 def _open_by_parts(folder: int, parts: list[str], flags: int) -> int:
-    """Open each folder on the way in turn, none of which may be a link."""
+    """Open each folder on the way in turn. None of them may be a link."""
     above = folder
     try:
         for part in parts[:-1]:
@@ -106,7 +106,7 @@ def _openat2(folder: int, name: str, flags: int) -> int:
 
 
 def rename_exclusively(folder: int, name: str, target_folder: int, target: str) -> None:
-    """Rename ``name`` in an open folder to ``target`` in another one, which must be free.
+    """Rename ``name`` in an open folder to ``target``, a free name in another folder.
 
     Raises:
         FileExistsError: there is something under the name ``target``.

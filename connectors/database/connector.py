@@ -139,7 +139,7 @@ class DatabaseConnector(Connector):
         if self.options.notify is None:
             yield
             return
-        # Another address is another account, of which nothing is known.
+        # Another address is another account. Nothing is known of it.
         login = self._login if self.options.notify_url is None else LoginGuard()
         with driver_of("postgresql"):
             from connectors.database.notifications import NotificationListener  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Databases of which a DB-API driver returns each value as text, which the server writes: SQL Server and Oracle."""
+"""Databases that write each value as text, which a DB-API driver returns: SQL Server and Oracle."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DriverDatabase(Database):
 
     @abstractmethod
     def session(self, connection: Any) -> DriverSession:
-        """Return a session of which the transaction has begun."""
+        """Return a session with a transaction that has begun."""
 
     @abstractmethod
     def failure(self, error: Any) -> SourceError:

@@ -17,7 +17,7 @@ class Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """Begin to wait: the limit of silence starts again. The time between two frames is not the database's."""
+        """Begin to wait: the limit of silence starts again. The time between two frames does not count as silence."""
         self._silent_until = time.monotonic() + self._options.statement_timeout_seconds
 
     def left(self) -> float:

@@ -100,7 +100,7 @@ class DatabaseOptions(BaseModel):
     slot_bytes: int = Field(
         default=1024**3,
         gt=0,
-        description="How much log may be unread in slot; with more, it is skipped and the table read whole.",
+        description="How much log may be unread in slot. With more, the slot is skipped and the table is read whole.",
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Whether entries of rows that vanished are removed."
@@ -135,7 +135,7 @@ class DatabaseOptions(BaseModel):
         gt=0,
         description=(
             "SQLite without WAL: the largest file that is copied to the system's temporary folder for a reading, so that it is"
-            " locked for the time of the copy only."
+            " locked during the copy only."
         ),
     )
     connect_timeout_seconds: int = Field(default=10, ge=1, description="How long to wait for a connection.")

@@ -25,7 +25,7 @@ Parameter: TypeAlias = str | int | float
 """A value that is bound to a statement. Text has no type: the database compares it in the type of the column."""
 
 Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
-"""What the settings of values distinguish: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
+"""The kinds of values that have a setting: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
 
 PLACEHOLDER = "\x00"
 """The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
@@ -68,7 +68,7 @@ class SqlDialect(ABC):
     alias_keyword: ClassVar[str] = "AS "
     """The SQL between a table or query and its other name."""
     storage_class: ClassVar[str] = "'text'"
-    """The SQL of a value's kind, with ``{}`` in place of the value; one of the words integer, real, text, null and blob."""
+    """The SQL that returns a value's kind (integer, real, text, null or blob), with ``{}`` in place of the value."""
 
     def __init__(self, options: DatabaseOptions) -> None:
         self.options = options

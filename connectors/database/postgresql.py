@@ -32,7 +32,7 @@ _BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time 
 _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
 _LOCK_SHARE = 0.8
-"""The share of the lock timeout after which the programs that hold the lock are listed. After the timeout they can't be."""
+"""The share of the lock timeout after which the programs that hold the lock are listed. After the timeout, they are unknown."""
 
 
 class PostgresqlDialect(SqlDialect):
@@ -127,7 +127,7 @@ class PostgresqlSession(ReadSession):
 
     def columns(self, source: str) -> list[ResultColumn]:
         """See `ReadSession.columns`."""
-        # Only a prepared statement is refused if it is more than one statement. It has no name, so a pooler keeps nothing of it.
+        # PostgreSQL refuses several statements in one text only if it prepares them. Without a name, a pooler keeps nothing.
         self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
         described = self._send(lambda: self._pgconn.send_describe_prepared(b""))
         types = [(described.ftype(at), described.fmod(at)) for at in range(described.nfields)]
@@ -188,7 +188,7 @@ class PostgresqlSession(ReadSession):
         return self._send(lambda: self._pgconn.send_query(sql.encode()))
 
     def restart(self) -> bool:
-        """Begin another transaction after an error; return False if the connection is of no use any more."""
+        """Begin another transaction after an error; return False if the connection can't be used any more."""
         if self._pgconn.status != pq.ConnStatus.OK:
             return False
         self.run("ROLLBACK")
@@ -225,7 +225,7 @@ class PostgresqlSession(ReadSession):
         return results[-1]
 
     def _drive(self, communication: PQGen[list[PGresult]]) -> list[PGresult]:
-        """Perform a communication of psycopg, within the time limits."""
+        """Run a generator of psycopg, which does no I/O itself, within the time limits."""
         try:
             wanted = next(communication)
             while True:

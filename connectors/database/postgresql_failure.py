@@ -21,7 +21,7 @@ _NO_LOGIN = "28"
 _PROTOCOL = "08P01"
 _NO_TABLE, _LOCK, _NO_PERMISSION, _CANCELED = "42P01", "55P03", "42501", "57014"
 
-# libpq reports a failed connection in words only: of libpq, of PostgreSQL and of PgBouncer.
+# libpq reports a failed connection in words only. They come from libpq, PostgreSQL or PgBouncer.
 _LOGIN = re.compile(
     r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|no password supplied|password is required|auth failed"
     r"|no such user|role \S+ (does not exist|is not permitted to log in)|wrong password|login failed",
@@ -52,7 +52,7 @@ FROM unnest(pg_blocking_pids({pid})) AS b (pid) LEFT JOIN pg_stat_activity a ON 
 def connection_error(
     options: DatabaseOptions, error: psycopg.Error, find_code: Callable[[], str] = lambda: ""
 ) -> SourceError:
-    """Return the error for a connection that failed. ``find_code`` returns its SQLSTATE; it is called for unknown words."""
+    """Return the error for a connection that failed. ``find_code`` returns the SQLSTATE, if the words are unknown."""
     where, words = options.address(), one_line(error)
     used_password = error.pgconn is not None and error.pgconn.used_password
     is_login, is_configured = bool(_LOGIN.search(words)), bool(_CONFIGURED.search(words))

@@ -232,7 +232,7 @@ class SqliteSession(ReadSession):
         return Frame(records=records, faults={at: fault for part in parts for at, fault in part.faults.items()}), more
 
     def _frame(self, rows: list[tuple[Any, ...]], names: Sequence[str], *, first: int) -> Frame:
-        """Return the frame of ``rows``, of which the first has the index ``first``."""
+        """Return the frame of ``rows``. ``first``: the index of the first row."""
         faults: dict[int, TextFault] = {}
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         series = [

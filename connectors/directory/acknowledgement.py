@@ -15,7 +15,7 @@ from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, 
 class Acknowledger:
     """Removes acknowledged files. The files of a group leave the folder together.
 
-    A crash must leave all files of a group or none: the others would wait forever for a file that was removed.
+    A crash must leave all files of a group or none: the remaining files would wait forever for a file that was removed.
     """
 
     def __init__(self, state: FolderState, archiver: Disposer) -> None:

@@ -30,7 +30,7 @@ def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptio
     The result is None if there is none. The path may be that of the file, of the archived or failed file, or of the file
     with its rejected rows.
     """
-    # A folder that can be inside another one comes before it.
+    # A folder that can be inside another folder comes before it.
     if (failed := _below(path, archiver.failed)) is not None:
         return PurePosixPath(*failed).as_posix()
     if (rows := _below(path, archiver.quarantine)) is not None:

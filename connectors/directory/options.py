@@ -19,7 +19,7 @@ class DirectoryOptions(DropOptions):
     )
     receipts: Path | None = Field(
         default=None,
-        description="The folder of the receipts; without it only archived files have a receipt, beside them.",
+        description="The folder of the receipts. Default: each archived file has a receipt beside it, and other files have none.",
     )
     quarantine: Path | None = Field(
         default=None,

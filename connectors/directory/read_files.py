@@ -57,7 +57,7 @@ class ReadFiles:
         self._acknowledged[name] = identity
 
     def mark_removed(self, name: str) -> None:
-        """Record that the file left the folder: another one of this name was not read, whatever its status."""
+        """Record that the file left the folder: another file of this name was not read, whatever its status."""
         for known in (self._broken, self._read, self._ended):
             known.pop(name, None)
 
@@ -80,7 +80,7 @@ class ReadFiles:
         return self._contents
 
     def mark_replaced(self, name: str) -> None:
-        """Forget a file: another one has its status, so that is read, whatever a cursor says."""
+        """Forget a file: another file has its status, and is read whatever a cursor says."""
         self._replaced.add(name)
         for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
             known.pop(name, None)

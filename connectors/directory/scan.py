@@ -61,7 +61,7 @@ class ScanResult(msgspec.Struct):
             self.unmatched_names.append(name)
 
     def skip(self, path: str, name: str, reason: str, error: OSError) -> None:
-        """Record a file or folder of which the status can't be read."""
+        """Record a file or folder with a status that can't be read."""
         self.skipped[name] = f"{reason}: {describe_error(error)}".removesuffix(".")
         if is_not_responding(error):
             self.away = self.away or f"{path} can't be used: {describe_error(error)}"
@@ -192,7 +192,7 @@ def readable_name(name: str) -> str:
 def _is_text(name: str, found: ScanResult) -> bool:
     """Return True if the name is UTF-8.
 
-    Another one can't be sent to the service, so it is skipped, under a readable name.
+    Another name can't be sent to the service, so its file is skipped, under a readable name.
     """
     if name.isascii():
         return True

@@ -57,7 +57,7 @@ class NewFile:
     def _take_group(self, group: int) -> None:
         try:
             os.fchown(self.descriptor, -1, group)
-        except OSError:  # the account is no member of that group, so the group of this file is another one
+        except OSError:  # the account is no member of that group, so this file has another group
             os.fchmod(self.descriptor, os.fstat(self.descriptor).st_mode & 0o606)
 
     def __enter__(self) -> Self:

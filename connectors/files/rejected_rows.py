@@ -30,7 +30,7 @@ _OF_CHILD = re.compile(rf"(?P<record>.+){re.escape(CHILD_OF)}(?P<path>.+\[\d+\])
 
 
 class QuarantineSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The open file of which rows were rejected, with its name below the drop folder and its hash.
+    """The open file with rejected rows, its name below the drop folder and its hash.
 
     ``configured``: the format as the options name it.
     """
@@ -159,7 +159,7 @@ class _RecordFinder:
 
 
 def _record_position(position: Position) -> Position:
-    """Return the position of a record; that of a child has its path behind it."""
+    """Return the position of a record; the position of a child ends with its path."""
     found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
     return found["record"] if found else position
 

@@ -214,7 +214,7 @@ def _describe_others(names: Sequence[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"No format reads its members {', '.join(names[:_NAMED])}{more}, so only the others were read."
+    return f"No format reads its members {', '.join(names[:_NAMED])}{more}, so only the other members were read."
 
 
 def _with_member(chunk: RecordChunk, member: str, notice: str, *, alone: bool) -> RecordChunk:

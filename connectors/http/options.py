@@ -29,7 +29,7 @@ class PagingOptions(BaseModel):
     )
     path: str = Field(
         default="",
-        description="next and cursor: the path of the member with the address or token; a missing or empty one is the end.",
+        description="next and cursor: the path of the member with the address or token. Without a value, the page is the last.",
     )
     param: str = Field(default="", description="cursor, offset and page: the query parameter that is set.")
     first: int = Field(default=1, ge=0, description="page: the number of the first page.")
@@ -120,8 +120,8 @@ class SinceOptions(BaseModel):
         default=0,
         ge=0,
         description=(
-            "How far each reading goes back, in seconds or, if the field is a number, in its unit: if records"
-            " appear later than their time."
+            "How far each reading goes back, for records that appear later than their time: in seconds, or in the"
+            " unit of the field if it is a number."
         ),
     )
 
@@ -173,7 +173,7 @@ class HttpOptions(BaseModel):
     deletes: Literal["keep", "remove"] = Field(
         default="keep",
         description=(
-            "Whether the entries of records that the service no longer has are removed. Several pages are then believed only if"
+            "Whether the entries of records that the service no longer has are removed. Several pages are then accepted only if"
             " the number of records is the total of the service, or if two readings in succession find the same keys."
         ),
     )
@@ -184,7 +184,7 @@ class HttpOptions(BaseModel):
     max_bytes: int = Field(
         default=2**30,
         ge=1,
-        description="A reading with more bytes, unpacked, is refused. A page may have 64 MiB of it.",
+        description="A reading with more bytes, unpacked, is refused. A page may have at most 64 MiB.",
     )
     timeout_seconds: float = Field(
         default=30, gt=0, le=600, description="How long the service may be silent; a page may take ten times as long."
@@ -212,12 +212,12 @@ class HttpOptions(BaseModel):
             raise ValueError("mode incremental and since belong together")
         if self.mode == "incremental" and self.deletes == "remove":
             raise ValueError(
-                "deletes: remove needs mode: snapshot; a request for what is new does not show what is gone"
+                "deletes: remove needs mode: snapshot; a request for new records does not show removed records"
             )
         if isinstance(self.page, str) and self.page in {"next", "cursor", "offset", "page"}:
             raise ValueError(f"page {self.page} needs settings: write page: {{type: {self.page}, …}}")
         if self.deletes == "remove" and not self.keys and self.paging.type != "single":
-            raise ValueError("deletes: remove with pages needs key, to compare what two readings found")
+            raise ValueError("deletes: remove with pages needs key, to compare the records of two readings")
         return self
 
     @property

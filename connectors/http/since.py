@@ -12,7 +12,7 @@ import msgspec
 from ingestd.sdk import parse_time
 
 Rank: TypeAlias = tuple[Decimal, str]
-"""A value that can be compared: seconds since the epoch or the number itself; and its kind, ``time`` or ``number``."""
+"""A comparable value, in seconds since the epoch or as the number; and its kind, ``time`` or ``number``."""
 
 _NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
 _FRACTION = re.compile(r"[.,](\d+)")
@@ -37,7 +37,7 @@ def read_change(text: str | None) -> ChangeMark:
     Digits beyond microseconds count.
 
     Raises:
-        NoRank: it is neither.
+        NoRank: the value is neither a time nor a number.
     """
     if text is None or not text.strip():
         raise NoRank("has no value")

@@ -58,13 +58,13 @@ class LogConnector(Connector):
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the logs and their rotated files, all of which stay."""
+        """Return the logs and their rotated files. All of them stay."""
         rotated = [glob.replace(NAME, log) for glob in options.rotations for log in options.patterns]
         patterns = (*options.patterns, *rotated, *(f"{glob}.*" for glob in rotated))
         return [FileClaim(folder=os.path.realpath(base / options.path), patterns=tuple(dict.fromkeys(patterns)))]
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the logs of which a file exists, also if that is a rotated one."""
+        """Return the logs that have a file, which may be a rotated file."""
         self._watch.rearm()
         logs = self._names.logs(self._folder.files())
         for removed in self._followed.keys() - set(logs):
@@ -231,7 +231,7 @@ class LogConnector(Connector):
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts of which something was read: the others have no position to remember."""
+    """Return the parts with a position to remember: something of them was read."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

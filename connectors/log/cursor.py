@@ -29,7 +29,7 @@ NO_COLUMNS = LogColumns()
 class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Encoding and dialect of a file, by its beginning.
 
-    ``end`` and ``rows``: the length of that, in bytes and in rows. ``columns``: those of the log's earlier files, if the
+    ``end`` and ``rows``: the length of the beginning, in bytes and in rows. ``columns``: the columns of earlier files, if the
     file begins with a record, as after a cut. ``guessed``: the encoding is a guess.
     """
 
@@ -45,11 +45,12 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One file of a log. The field names are part of stored cursors.
 
-    ``size``, ``mtime_ns`` and ``ctime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash
-    ``sha256``; ``marks`` are earlier such pairs. ``half``: the number of bytes behind ``offset`` that were read as a line without
-    a line end, the row after ``half_row``. ``skips``: the bytes up to the next line end belong to a line that was rejected for
-    its size. ``rotated``: the file is no longer written. ``packed``: it is read unpacked, and offsets count unpacked bytes;
-    ``done``: to its end. ``lost``: it was not found, and that was reported.
+    ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at its last reading.
+    ``offset`` and ``sha256``: the position up to which it was read, and the hash of that text. ``marks``: earlier such pairs.
+    ``half``: the number of bytes after ``offset`` that were read as a line without a line end, the row after ``half_row``.
+    ``skips``: the bytes up to the next line end belong to a line that was rejected for its size.
+    ``rotated``: the file is no longer written. ``lost``: the file was not found, and that was reported.
+    ``packed``: the file is read unpacked, and offsets count unpacked bytes. ``done``: it was unpacked to its end.
     """
 
     device: int
@@ -88,7 +89,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         """Return True if nothing suggests that the file holds more than was read."""
         if (self.size, self.mtime_ns) != (identity.size, identity.mtime_ns):
             return False
-        # A packed file is not written again: another time of its change comes from its new name.
+        # A packed file is not written again. Its time of change differs because it was renamed.
         if self.packed:
             return self.done
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
@@ -115,7 +116,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         )
 
     def with_mark(self) -> CursorPart:
-        """Return the part with its present position among the marks, of which older ones are dropped first."""
+        """Return the part with its present position among the marks. The oldest marks are dropped first."""
         marks = [*self.marks, (self.offset, self.sha256)] if self.has_rows else list(self.marks)
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]
@@ -125,8 +126,8 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The position of a reading in a log.
 
-    ``rows``: the number of rows in all files together. ``parts``: the files, the oldest first. ``columns``: those of the last
-    header.
+    ``rows``: the number of rows in all files together. ``parts``: the files, the oldest first. ``columns``: the columns of the
+    last header.
     """
 
     rows: int = 0
@@ -148,7 +149,7 @@ class LogCursor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_log_cursor(cursor: Cursor | None) -> LogCursor:
-    """Return the position that a cursor holds; the start of the log if there is no cursor, or one of another connector."""
+    """Return the position that a cursor holds; the start of the log without a cursor of this connector."""
     try:
         return msgspec.convert(dict(cursor or {}), LogCursor)
     except msgspec.ValidationError:

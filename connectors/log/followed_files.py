@@ -91,7 +91,7 @@ class FollowedFiles:
     """Prefixes and row readers of the followed files. Kept in memory only; found again by reading.
 
     ``damaged``: packed files that can't be unpacked as they are. ``copies``: files that are copies of the beginning of another
-    one, with the device and inode of that.
+    file, with the device and inode of that file.
     """
 
     def __init__(self) -> None:

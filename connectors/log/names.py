@@ -1,4 +1,4 @@
-"""Names: which files of a folder are logs, and which are rotated files of which log. Performs no I/O."""
+"""Names: which files of a folder are logs, and the log of each rotated file. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LogNames:
         return self._log_name(found) if found is not None else None
 
     def logs(self, names: Iterable[str]) -> list[str]:
-        """Return the logs of which a file exists, sorted; also a log of which only rotated files exist."""
+        """Return the logs that have a file, sorted; also a log with only rotated files."""
         return sorted({log for name in names if (log := self.log_of(name)) is not None})
 
     def current(self, log: str, names: Collection[str]) -> str:

@@ -99,7 +99,7 @@ class FileMatcher:
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the files of the cursor that still have their inode and their content. The others have no name."""
+        """Return the files of the cursor that still have their inode and their content. Other files have no name."""
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []

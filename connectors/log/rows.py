@@ -93,21 +93,21 @@ class LineScanner:
         self.is_utf8 = self._encoding.is_utf8
 
     def last_end(self, data: bytes) -> int:
-        """Return the offset behind the last line feed; 0 if there is none."""
+        """Return the offset after the last line feed; 0 if there is none."""
         at = data.rfind(self._feed)
         while at >= 0 and at % self.width:
             at = data.rfind(self._feed, 0, at + self.width - 1)
         return at + self.width if at >= 0 else 0
 
     def end_of(self, data: bytes, count: int) -> int:
-        """Return the offset behind the first ``count`` line feeds, which must exist."""
+        """Return the offset after the first ``count`` line feeds, which must exist."""
         end = 0
         for _ in range(count):
             end = self.first_end(data, end)
         return end
 
     def first_end(self, data: bytes, start: int = 0) -> int:
-        """Return the offset behind the first line feed from ``start`` on; 0 if there is none."""
+        """Return the offset after the first line feed from ``start`` on; 0 if there is none."""
         at = data.find(self._feed, start)
         while at >= 0 and at % self.width:
             at = data.find(self._feed, at + 1)

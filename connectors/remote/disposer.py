@@ -110,7 +110,7 @@ class RemoteDisposer:
         check_writable(self._address.display(path), self._folder.readers_of(path))
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
-        """See `Disposer.dispose`. One after the other: a server makes each request durable on its own."""
+        """See `Disposer.dispose`. The files follow each other, because a server makes each request durable on its own."""
         failures: list[SourceError | None] = []
         for file in files:
             try:
@@ -202,10 +202,12 @@ class RemoteDisposer:
                 self._store.delete(note.path_for(archived), None)
             if not is_taken:
                 return is_moved
-        raise SourceUnavailable(f"{self._address.display(archived)} is taken again and again.")
+        raise SourceUnavailable(
+            f"{self._address.display(archived)} can't be used: other programs create files with this name and its variants."
+        )
 
     def _find_name(self, folder: str, name: str, is_copy: Callable[[str, Identity], bool]) -> tuple[str, bool]:
-        """Return a free path for a name, or that of a copy that an attempt before a crash made, and whether it is one."""
+        """Return a free path for a name, or the path of a copy made before a crash; and whether it is such a copy."""
         for path in _candidates(folder, name):
             try:
                 existing = self._store.status(path)
@@ -303,7 +305,7 @@ class RemoteDisposer:
         return _RejectedRows(address, describe_remark(written))
 
     def _publish(self, name: str, data: bytes, folder: str) -> str:
-        """Write a file under a free name, or use the equal one of an attempt before a crash. Return its address."""
+        """Write a file under a free name, or use an equal file that was written before a crash. Return its address."""
         self._check_writable(join(folder, name))
         path, is_written = self._find_name(
             folder, name, lambda path, existing: existing.size == len(data) and self._reads(path) == data

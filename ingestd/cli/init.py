@@ -240,8 +240,8 @@ def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, 
 
 def _report_sheet(sheet: str) -> None:
     echo(
-        f"The sheet '{sheet}' was read, the first visible one with cells. For another one use a sample with only that sheet, then"
-        " set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
+        f"The sheet '{sheet}' was read, the first visible sheet with cells. For another sheet, use a sample with only"
+        " that sheet, then set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
         err=True,
     )
 
@@ -312,7 +312,7 @@ def _columns(
             raise InitFailed(f"The sample has no column '{name}'. Its columns are: {', '.join(contract)}.")
     if not is_possible_key(key):
         raise InitFailed(
-            f"The column '{key}' can't be named in a template. Rename it in the source, or choose another one."
+            f"The column '{key}' can't be named in a template. Rename it in the source, or choose another column."
         )
     if key in repeated:
         echo(

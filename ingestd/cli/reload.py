@@ -33,7 +33,7 @@ def reload(configuration: Configuration) -> None:
     at once, except sources that asked for a longer wait. The whole configuration is checked first; if it has a mistake, nothing
     changes. SIGHUP does the same.
 
-    Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and the daemon keeps the one in use.
+    Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and nothing changes.
 
     Example: ingestd reload
     """

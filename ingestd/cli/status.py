@@ -19,7 +19,7 @@ from ingestd.settings.configuration_file import find_configuration, read_state_p
 def status(path: Path | None, as_json: bool) -> None:
     """Show delivered, pending and rejected entries.
 
-    Asks the running daemon, and reads the state file if none runs; the first line says whether one runs.
+    Asks the running daemon, or reads the state file if no daemon runs. The first line says which.
 
     Example: ingestd status --json
     """
@@ -27,7 +27,7 @@ def status(path: Path | None, as_json: bool) -> None:
 
 
 def status_text(path: Path | None, *, as_json: bool) -> str:
-    """Return the status of the running daemon, or that of the state file if none runs."""
+    """Return the status of the running daemon, or the status in the state file if no daemon runs."""
     state = read_state_path(find_configuration(path, os.environ, Path.cwd()), os.environ)
     text = call_for_status(state, as_json=as_json) if state is not None else None
     return text if text is not None else _read_from_state_file(path, as_json=as_json)

@@ -201,7 +201,7 @@ class EntryChange(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BulkCounts(Record, frozen=True, kw_only=True):
-    """The number of items by result; ``accepted`` is the sum of the others."""
+    """The number of items by result; ``accepted`` is the sum of the other numbers."""
 
     accepted: int
     created: int

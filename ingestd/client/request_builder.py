@@ -69,7 +69,7 @@ class RequestBuilder:
         if (api_key := self.key.current()) is not None:
             headers[names.API_KEY] = api_key
         if operation.method != "GET":
-            # The interface document requires the header for some operations; for the others, the audit log uses it.
+            # The interface document requires the header for some operations; for other operations, the audit log uses it.
             headers.setdefault(names.CLIENT_ID, self.client_id)
         if request.body is not None:
             headers.setdefault("Content-Type", names.JSON)

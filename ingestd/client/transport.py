@@ -24,7 +24,7 @@ class Timeouts:
 
 
 class UnusableCertificate(ValueError):
-    """A file of certificates or its key is missing, unreadable or of another form."""
+    """A file of certificates or its key is missing, unreadable or malformed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Step, Verifies
 
 STATE_SECONDS = 20.0
-"""Time limit for reading a large state file. The sentence reports if the limit ended the check."""
+"""Time limit for reading a large state file. If the limit ends the check, the result says so."""
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def _check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
                 yield CheckFinding(subject=pipeline.name, step=step)
         except SourceError as error:
             yield CheckFinding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))
-        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not keep the others from being checked
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not prevent the check of other pipelines
             yield _failed(pipeline.name, error)
         finally:
             try:

@@ -41,7 +41,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code: an unread source takes precedence over pending entries, these over held runs and rejections."""
+        """The exit code: an unread source takes precedence over pending entries; both precede held runs and rejections."""
         if any(one.away or one.broken for one in self.passes):
             return ExitCode.SOURCE_FAILED
         if self.pending or self.interrupted:
@@ -61,10 +61,10 @@ async def sync(
 ) -> SyncReport:
     """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
 
-    ``passes``: the reports of passes that are stored already. Then no source is read, and no sink is compared with its sources.
+    ``passes``: the reports of passes that are stored already. With them, no source is read and no sink is compared.
 
-    Ends early at a signal, after ``timeout_seconds``, and if all pending entries are blocked until a person acts (such as a
-    key that the service refuses). Requests in flight end normally, and delivered partitions are acknowledged.
+    Ends early at a signal and after ``timeout_seconds``. It also ends if all pending entries are blocked until a person acts,
+    for example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
 
     Raises:
         MirrorError: the state file can't be used, or became unusable.
@@ -118,7 +118,7 @@ async def sync(
 async def _work(
     assembly: Assembly, names: Sequence[str], passes: list[PassReport], stuck: list[LaneReport], *, read: bool
 ) -> None:
-    # One source at a time, so that the reports of the first ones are known after a timeout.
+    # One source at a time, so that the reports of the first sources are known after a timeout.
     for name in names if read else ():
         passes.extend(await assembly.supervisor.read_once([name]))
     stuck.extend(await assembly.dispatcher.drain())

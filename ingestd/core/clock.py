@@ -21,7 +21,7 @@ def parse_time(text: str) -> datetime:
     """Return a date or time of ISO 8601. Hour 24 is no time: `datetime.fromisoformat` accepts it from Python 3.14 on.
 
     Raises:
-        ValueError: the text has another form.
+        ValueError: the text does not have this form.
     """
     if _HOUR_24.match(text):
         raise ValueError(f"'{text[:64]}' has the hour 24")

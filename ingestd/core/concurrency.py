@@ -65,7 +65,7 @@ class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
     def after_response(self, seconds: float, *, in_flight: int, size: int = 1) -> Concurrency:
         """Return the state after a response with this latency, with ``in_flight`` requests including its own.
 
-        Requests much smaller than the others say nothing about them. With much larger ones, the measurement starts again.
+        Requests much smaller than the other requests say nothing about them. With much larger ones, the measurement starts again.
         """
         if size * 2 < self.size:
             return self

@@ -1,4 +1,4 @@
-"""Entries of the service as rows, which have the members that the mirror stores."""
+"""Rows of the service's entries, with the members that the mirror stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 
 
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
-    """Return `row_of` with the author: None if two authors wrote it, or if the service does not name one.
+    """Return `row_of` with the author: None if two authors wrote the entry, or if the service names no author.
 
     Raises:
         UnreadableBody: it has no key.
@@ -48,5 +48,5 @@ def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
 
 
 def _storable(text: str) -> str:
-    """Return the text with each half of a surrogate pair as its escape: it has no form in UTF-8."""
+    """Return the text with each half of a surrogate pair escaped, because UTF-8 can't encode it."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -46,7 +46,7 @@ class RejectedNames:
     def of_source(self, batch: Batch, *, are_groups: bool) -> list[pl.DataFrame]:
         """Return what the rejects of a batch name, as entries without values.
 
-        A reason about one field leaves the texts of the others as they are. Without a field nothing is known: a line with a
+        A reason about one field leaves the texts of the other fields as they are. Without a field nothing is known: a line with a
         surplus separator has texts in wrong fields. ``are_groups``: the rejects are groups, so their fields are known.
         """
         alike: dict[frozenset[str], list[Reject]] = {}
@@ -71,6 +71,6 @@ class RejectedNames:
 
 
 def _positions(positions: Iterable[Position], kind: pl.DataType) -> pl.Series:
-    """Return positions in the form of a batch; null if one has another form."""
+    """Return positions in the form of a batch; null if one does not have this form."""
     expected = str if kind == pl.String else int
     return pl.Series("position", [one if isinstance(one, expected) else None for one in positions], dtype=kind)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 _steps: dict[int, int] = {}
-"""By the identifier of a thread. The system reuses these, so the number of entries is that of concurrent threads."""
+"""The counts, by thread identifier. The system reuses identifiers, so their number is bounded by concurrent threads."""
 
 
 def note_progress(thread: int | None = None) -> None:
-    """Count a step of a call, such as a page or a transaction. ``thread``: that of the call; None: the present one."""
+    """Count a step of a call, such as a page or a transaction. ``thread``: the call's thread; None: the current thread."""
     at = threading.get_ident() if thread is None else thread
     _steps[at] = _steps.get(at, 0) + 1
 

@@ -41,7 +41,7 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({point.name for point in self._points()}))
 
     def load(self, name: str) -> type:
-        """Return the class called ``name``. No other plug-in is imported, so a broken one does not affect the others.
+        """Return the class called ``name``. No other plug-in is imported, so a broken plug-in does not affect the other plug-ins.
 
         Raises:
             PluginUnusable: there is none, two distributions both have one, or it can't be loaded.

@@ -30,7 +30,7 @@ class SourceContext:
     kept_folder: Path | None = None
     """The folder of `keep`; None: there is none."""
     unsaved: MutableMapping[str, bytes] | None = None
-    """What `keep` holds in memory, because this process must not write the folder; None: it may."""
+    """The files of `keep`, in memory if this process must not write the folder; None: it may write the folder."""
     steady: Callable[[], float] | None = None
     """What `elapsed` returns; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
@@ -46,14 +46,14 @@ class SourceContext:
     """
 
     def elapsed(self) -> float:
-        """Return seconds that only pass, also while the machine sleeps; only their differences have a meaning."""
+        """Return monotonic seconds, which include sleep of the machine. Only their differences have a meaning."""
         return (self.steady or self.now)()
 
     def keep(self, name: str) -> KeptFile:
         """Return a small private file for what must not be lost, such as a client id: it survives restarts and is in backups.
 
-        A pipeline that is renamed keeps it. In a process that only looks, such as `ingestd check`, it is read, and what is
-        written stays in memory.
+        A renamed pipeline keeps the file. In a process that only reads, such as `ingestd check`, the file is read, and changes
+        stay in memory.
         """
         return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
 

@@ -1,4 +1,4 @@
-"""The configuration file: where it is, its tree, and the one setting that commands need before the others: `state`.
+"""The configuration file: where it is, its tree, and the one setting that commands need before all other settings: `state`.
 
 It imports little, because `ingestd status` asks the running daemon before it reads anything else.
 """

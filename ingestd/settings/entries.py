@@ -199,7 +199,7 @@ class EntrySettings(SettingsPart):
         Field(
             default=None,
             validate_default=True,
-            description="Columns of which each makes one entry with the column's value: a list, {all: true, except: [...]} or "
+            description="Columns that each make one entry with the column's value: a list, {all: true, except: [...]} or "
             "{match: GLOB}. Set either this or 'value'.",
             examples=[["mass_kg", "length_mm"], {"all": True, "except": ["remark"]}],
         )

@@ -129,7 +129,7 @@ class ValueSettings(SettingsPart):
         default="", description="The character between groups of three digits in the source."
     )
     unit: UnitSettings | None = Field(
-        default=None, description="Convert the number from a unit to another one, exactly."
+        default=None, description="Convert the number from a unit to another unit, exactly."
     )
     min: Limit | None = Field(default=None, description="The least permitted number, in the unit of the entry.")
     max: Limit | None = Field(default=None, description="The largest permitted number, in the unit of the entry.")

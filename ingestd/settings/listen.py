@@ -18,10 +18,10 @@ _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """Return the IP address and the port of ``127.0.0.1:8402`` or ``[::1]:8402``; ``localhost`` is 127.0.0.1.
+    """Return the IP address and the port in a text such as ``[::1]:8402``; ``localhost`` is 127.0.0.1.
 
     Raises:
-        ValueError: the text has another form.
+        ValueError: the text does not have this form.
     """
     host, _, port = text.rpartition(":")
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535:

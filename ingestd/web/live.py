@@ -14,7 +14,7 @@ MAX_CLIENTS = 8
 _DISTANCE_SECONDS = 2.0
 """The least time between two readings of the state for all clients together."""
 _REFRESH_SECONDS = 15.0
-"""After this time without an event the rows are read again, because they show ages; it also finds clients that left."""
+"""After this time without an event the rows are read again, because they show ages. Sending them finds clients that left."""
 _LIFE_SECONDS = 1_800.0
 """A stream ends after this time; the browser opens the next one."""
 

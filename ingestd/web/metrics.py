@@ -62,12 +62,12 @@ METRICS: Mapping[str, MetricDescription] = {
         "counter", (), "Requests that the service refused because of their rate."
     ),
     "ingestd_retries_total": MetricDescription(
-        "counter", ("sink",), "Waits of a lane after a failed request, each of which ends with another request."
+        "counter", ("sink",), "Waits of a lane after a failed request. Each wait ends with another request."
     ),
     "ingestd_lane_state": MetricDescription(
         "gauge",
         ("sink", "state"),
-        "1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the others.",
+        "1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the other states.",
     ),
     "ingestd_request_limit": MetricDescription("gauge", (), "Requests that may be in flight at the same time now."),
     "ingestd_runs_total": MetricDescription(

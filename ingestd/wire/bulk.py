@@ -22,6 +22,6 @@ class BulkLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_bulk_limits(text: str | None) -> BulkLimits | None:
-    """The limits a service announces; None where it announces nothing that can be understood, so bulk is not used."""
+    """Return the limits that a service announces; None if there are none or they can't be parsed: bulk is not used."""
     match = _FORM.fullmatch(text or "")
     return BulkLimits(max_items=int(match["items"]), max_bytes=int(match["bytes"])) if match else None

@@ -34,6 +34,6 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_writer(text: str | None) -> Writer | None:
-    """Return the writer that a header names; None without a header, or if it has another form."""
+    """Return the writer that a header names; None without a header, or if it is malformed."""
     match = _FORM.fullmatch(text or "")
     return Writer(name=match["name"], epoch=int(match["epoch"]), attempt=int(match["attempt"])) if match else None

@@ -24,7 +24,7 @@ def test_a_failed_delivery_is_sent_again_by_its_button(signed_in: Browser, servi
         signed_in.until(lambda: signed_in.heading.startswith("webhook.test"))
         signed_in.until(lambda: "<b>no</b>" in signed_in.text)
         assert signed_in.texts("h1 .state") == ["failed"]
-        assert signed_in.texts(".notice.bad") == ["The last attempt failed; another one follows."]
+        assert signed_in.texts(".notice.bad") == ["The last attempt failed; another attempt follows."]
         assert '"type": "webhook.test"' in signed_in.text
         signed_in.go(f"/ui/webhooks/{webhook}?status=failed")
         signed_in.click("Redeliver")

@@ -28,7 +28,7 @@ class HeldRunSuite:
         await stage.deliver_all()
 
     def reread(self, stage: IntakeStage, rows: list[Row], version: int = 2, guard: Guard | None = GUARD) -> RunSummary:
-        """Read the partition with ``rows``, of which only the new ones are mapped."""
+        """Read the partition with ``rows``. Only the new rows are mapped."""
         new = [row for row in rows if row not in BEFORE]
         known = [row for row in rows if row in BEFORE]
         return stage.read(new, deletes="remove", guard=guard, version=version, unmapped_rows=known)

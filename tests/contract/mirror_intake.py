@@ -241,7 +241,7 @@ class IntakeSuite:
         self, stage: IntakeStage
     ) -> None:
         stage.read([("a", "1"), ("b", "1")])
-        # The record behind `a` is present and was not mapped because it is known; a new record names the same key.
+        # The record of `a` is present and was not mapped because it is known; a new record names the same key.
         summary = stage.read([("a", "2")], unmapped_rows=[("a", "1"), ("b", "1")], whole=False, version=2)
         assert summary.collided
         assert stage.open().cursor is None, "no cursor is stored"

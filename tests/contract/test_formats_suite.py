@@ -16,7 +16,7 @@ from tests.support.measurement_files import hdf5, mat, mf4_file, tdms
 FRAME = pl.DataFrame({"part": ["A", "B", "C"], "mass": ["1", "2", "3"]})
 VALUES = np.array([1.0, 2.0, 3.0])
 KNOWN = {"parquet", "arrow", "tdms", "hdf5", "mf4", "mat"}
-"""The formats of which a file says how many records it has."""
+"""The formats with files that say how many records they have."""
 
 
 def workbook() -> bytes:

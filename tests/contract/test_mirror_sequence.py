@@ -136,7 +136,7 @@ async def test_a_state_file_from_another_folder_or_without_its_sequence_file_is_
         await deliver(other, a="1")
     (elsewhere / "other.db").replace(path)
     with opened(path) as mirror:
-        assert "replaced by another one" in mirror.sequence.notice
+        assert "replaced by another file" in mirror.sequence.notice
 
 
 async def test_a_state_file_without_a_name_as_a_stored_plan_leaves_it_is_not_in_doubt(path: Path) -> None:

@@ -24,7 +24,7 @@ HOW = ("archive", "delete", "with-receipt", "unreadable")
 
 @pytest.fixture(scope="module")
 def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Runs]]:
-    """Return the runs of each sweep, which one process does: archives on the file system of the folder, and on another one."""
+    """Return the runs of each sweep: archives on the folder's file system, and on another. One process does them all."""
     base, memory = tmp_path_factory.mktemp("sweeps"), Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == base.stat().st_dev:
         pytest.skip("this machine has no second file system at /dev/shm")

@@ -30,7 +30,7 @@ EVERYTHING = Selection()
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state file with six entries: two rejected, the others delivered."""
+    """Return a state file with six entries: two rejected, four delivered."""
     path = tmp_path_factory.mktemp("template") / "state.db"
     mirror = SqliteMirror.open(path)
     desire_all(mirror, SINK, WANTED)

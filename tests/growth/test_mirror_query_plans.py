@@ -125,7 +125,7 @@ READS_ALL = {
     "runs_to_prune": "a pruning",
     "runs_left": "a pruning",
     "partition_runs_prune": "a pruning: a page of what it deletes, in the order of an index",
-    "partition_prune": "the check of its foreign key: the runs of the partition, of which none is left",
+    "partition_prune": "the check of its foreign key: the runs of the partition. None is left",
     "partition_still_prunable": "the first row that it finds",
     "partitions_beyond": "the newest partitions of a pipeline to a fixed number, in the order of an index",
     "partitions_before": "a page, to a limit, in the order of an index",

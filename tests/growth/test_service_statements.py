@@ -27,9 +27,7 @@ _LOOSE = re.compile(
 )
 
 _OWN_SIZE: Final = "it returns all that it finds, as its operation is documented to"
-_OF_WEBHOOKS: Final = (
-    "one row for each enabled webhook, of which an owner has 50 at the most; nothing of their deliveries"
-)
+_OF_WEBHOOKS: Final = "one row for each enabled webhook. An owner has at most 50; nothing of their deliveries"
 _OF_TREE: Final = "the blocks of one workspace, which a quota bounds, are what its operation is about"
 _WALK: Final = "it sorts what a page passed over, which a limit bounds"
 _CHECK: Final = "it is the check of a reference: the first row ends it, and there is none"
@@ -94,7 +92,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "telemetry/levels.sql:open_conversions": _PARTIAL,
     "telemetry/levels.sql:waiting_deliveries": _PARTIAL,
     "telemetry/levels.sql:waiting_events": "the table has only waiting rows",
-    "telemetry/levels.sql:webhooks": "it counts webhooks, of which an owner has 50 at the most",
+    "telemetry/levels.sql:webhooks": "it counts webhooks. An owner has at most 50",
     "resources/webhooks/deliveries.sql:limit_first_attempts": _PARTIAL,
     "resources/webhooks/deliveries.sql:next_due": _OF_WEBHOOKS,
     "resources/webhooks/deliveries.sql:webhooks_due_again": _OF_WEBHOOKS,

@@ -1,8 +1,8 @@
 """Several pipelines on one sink: an entry exists as long as one source names it, whatever is saved, moved, renamed or reloaded.
 
 The sources are scripts that pipelines read. A reload or a restart gives other pipelines the sources: one is added, removed or
-renamed, takes over the source of another one, or exchanges sources with it. The service is a dictionary. At rest, it has exactly
-the keys that a configured source names, each with a value of such a source.
+renamed, takes over the source of another pipeline, or exchanges sources with it. The service is a dictionary. At rest, it
+has exactly the keys that a configured source names, each with a value of such a source.
 """
 
 from __future__ import annotations

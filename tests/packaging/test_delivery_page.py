@@ -39,14 +39,14 @@ _FAULTS: dict[Fault, str] = {
     Fault.POOL_TIMEOUT: "no pooled connection is free in time",
     Fault.BROKEN: "the connection breaks, before or after the request was sent, or within the response",
     Fault.PROTOCOL: "the response is not HTTP",
-    Fault.UNREADABLE: "2xx with a body that is HTML, truncated, or of another form",
+    Fault.UNREADABLE: "2xx with a body that is HTML, truncated, or otherwise malformed",
     Fault.MISMATCH: "2xx with a body about other entries than were sent",
     Fault.KEY_CHANGED: "2xx with the entry under a key that differs in case, in the space around it or in a compatible character",
 }
 _CLASSES = {1: "any other 1xx", 2: "any other 2xx", 3: "3xx", 4: "any other 4xx", 5: "any other 5xx"}
 _REMEDIES: dict[Remedy, str] = {
     "none": "acknowledged",
-    "reject": "the bad entry is found and rejected, the others are delivered",
+    "reject": "the bad entry is found and rejected, the other entries are delivered",
     "retry": "stays pending; sent again after a wait",
     "pause": "stays pending; a person must act; retried periodically",
     "shrink": "sent again in halves; rejected if it is a single entry",

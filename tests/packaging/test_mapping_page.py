@@ -19,7 +19,7 @@ from tests.support.mapped_files import map_files
 PAGE = (Path(__file__).parents[2] / "docs" / "mapping.md").read_text(encoding="utf-8")
 FILES = re.compile(r"```(?:csv|json) (\S+)\n(.*?)```\n", re.DOTALL)
 EXAMPLES = re.findall(r"```yaml\n([^`]*)```\n\n((?:```(?:csv|json) \S+\n[^`]*```\n\n)+)```text\n([^`]*)```", PAGE)
-"""The entries, the files and the output of each example. The last file is the source, the others belong to lookups."""
+"""The entries, the files and the output of each example. The last file is the source, the other files belong to lookups."""
 
 
 def row_of(reject: Reject) -> str:

@@ -135,7 +135,7 @@ def test_the_scripts_of_the_debian_package_never_follow_a_link_of_the_daemons_ac
     (tmp_path / "srv/ingestd/drop").symlink_to(outside)
     (tmp_path / "etc/ingestd/ingestd.yaml").symlink_to(outside)
     before = outside.stat()
-    # The accounts exist in a root folder only, so another one owns the folders here.
+    # The accounts exist in a root folder only, so another account owns the folders here.
     commands = [re.sub(r" -[og] [\w-]+", "", one.replace(" /", f" {tmp_path}/")) for one in accounts_and_folders()]
     script = "\n".join(["adduser() { :; }", "addgroup() { :; }", *commands])
     subprocess.run(["sh", "-ec", script, "sh", "configure", version], check=True)

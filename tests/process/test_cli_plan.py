@@ -24,7 +24,7 @@ PARTS = {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5"}
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[PlanScene]:
-    """Sources of which a first state was delivered."""
+    """Sources with a first state that was delivered."""
     with plan_scene(tmp_path / "scene") as made:
         made.write_parts(PARTS)
         made.write_drop("one.csv", [("f", "6"), ("g", "7")])
@@ -65,7 +65,7 @@ def test_without_new_content_a_sync_has_nothing_to_do(scene: PlanScene) -> None:
 def test_a_plan_shows_each_kind_of_change_and_rejected_records(
     scene: PlanScene, golden: str, more: dict[str, str]
 ) -> None:
-    # Nothing is removed beside a rejected record of which the key is not known.
+    # Nothing is removed beside a rejected record with an unknown key.
     scene.write_parts({"a": "1", "b": "20", "c": "3", "d": "text", "h": "8", **more})
     found = scene.here("plan", "--exit-code")
     assert found.returncode == 9

@@ -132,7 +132,7 @@ def test_kills_at_any_moment_lose_no_change_and_leave_no_stale_entry(
     try:
         for number in range(ROUNDS):
             daemon = Daemon(["ingestd", "run", *CONFIGURATION], env=environment(tmp_path), cwd=tmp_path)
-            if number % 3:  # the others end while they start
+            if number % 3:  # the other daemons end while they start
                 daemon.wait_for("daemon_ready")
             threading.Event().wait(rng.uniform(0.0, 1.5))
             assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL

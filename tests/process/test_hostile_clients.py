@@ -1,7 +1,7 @@
 """A well-behaved client gets responses within a second while 500 hostile connections of a kind are open.
 
 The service has its default limits. The hostile clients have four keys; most connect from one address, so that the limit of an
-address applies, the others from many, so that it does not.
+address applies, the other clients from many, so that it does not.
 """
 
 from __future__ import annotations

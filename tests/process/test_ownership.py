@@ -80,7 +80,7 @@ class OneFile(Folder):
 
 @pytest.fixture
 def folder(tmp_path: Path, service: OtherProgram) -> OneFile:
-    """Return a folder of which everything is delivered."""
+    """Return a folder with files that are all delivered."""
     made = OneFile(tmp_path, service)
     made.save(BUDGET)
     made.sync()

@@ -120,7 +120,7 @@ def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path, option: str, 
     assert refused.stdout == ""
     assert refused.stderr == (
         f"workspaced: The service can't listen on 127.0.0.1 port {port} (Address already in use). "
-        f"Stop the program that uses it, or set another one with {option}.\n"
+        f"Stop the program that uses it, or set another port with {option}.\n"
     )
 
 

@@ -149,7 +149,7 @@ def test_the_number_of_open_streams_is_limited_and_a_closed_one_can_be_replaced(
             stream.next()
             refused = browser.get(f"{page}/live")
             assert refused.status_code == 503
-            assert "Reload this one by hand" in refused.text
+            assert "Reload this page by hand" in refused.text
             assert http.delete(sink).status_code == 200
             assert stream.next()[0] == "ended"
             assert stream.ended

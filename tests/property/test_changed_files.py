@@ -1,4 +1,4 @@
-"""A changed file of which only new sections are read leaves the state of one that is read completely, with every location."""
+"""A changed file leaves the same state, with every location, if only its new sections or the whole file is read."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LINES = st.sampled_from(
     ]
 )  # fmt: skip
 PLAIN = st.integers(0, 30).map(lambda number: b"part-%d,%d\n" % (number, number))
-"""Lines as nearly all files have them; the others are what may go wrong."""
+"""Lines as nearly all files have them; other lines are what may go wrong."""
 BODIES = st.lists(st.one_of(PLAIN, PLAIN, PLAIN, LINES), max_size=30)
 Row = tuple[Position, tuple[str | None, ...]]
 

@@ -25,7 +25,7 @@ NAMES = ["part", "mass kg", "*", "^p.*$", "ä.ö"]
 FACTS = {"file.name": "RUN7_b.csv", "file.stem": "", "units.mass kg": "g", "units.part": ""}
 TEXTS = st.text(st.sampled_from("ab01 .-\"'\n\0ß🚀"), max_size=5)
 CELLS = st.one_of(st.none(), st.just(""), st.just("n/a"), st.decimals(-99, 99, places=2).map(str), TEXTS)
-# Most records make entries: a rejected record hides what the others of its example show.
+# Most records make entries: a rejected record hides what the other records of its example show.
 FILLED = st.sampled_from(["1", "2.50", "-3", "12", "a", " B", "n/a"])
 PARTS = st.sampled_from(["1", "2", "3", "4", "5", "6", "", "7\0", None])
 ROW = st.fixed_dictionaries({"part": PARTS, "mass kg": FILLED}, optional=dict.fromkeys(NAMES[2:], FILLED | CELLS))

@@ -188,7 +188,7 @@ class SimulatedService(httpx.AsyncBaseTransport):
         return response
 
     def client_died(self) -> None:
-        """Apply some requests in flight of a killed client; the others arrive later or never."""
+        """Apply some requests in flight of a killed client; the other requests arrive later or never."""
         for number, request in list(self.in_flight.items()):
             if self.random_numbers.random() < 0.5:
                 self.trace(f"  #{number} arrives although its sender was killed")

@@ -473,7 +473,7 @@ class World:
         self._newest[label, key] = int(value)
 
     def _approve_later(self, run: int) -> None:
-        """Have the operator approve a held run within a few seconds, unless another one has replaced it."""
+        """Have the operator approve a held run within a few seconds, unless another run has replaced it."""
 
         def approve(world: SqliteMirror) -> None:
             if world is not self._file or self._daemon is None:

@@ -156,7 +156,7 @@ class Browser:
             except StaleElementReferenceException:
                 return None
             except WebDriverException as error:
-                if REPLACED not in str(error):  # another form of a stale element
+                if REPLACED not in str(error):  # another error about a stale element
                     raise
                 return None
 

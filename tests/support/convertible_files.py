@@ -98,7 +98,7 @@ def ods(table: str) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """Return a PNG of which the header declares a size that the data does not have."""
+    """Return a PNG with a header that declares a size that the data does not have."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -49,7 +49,7 @@ NEEDS = (
 
 
 def missing_needs() -> list[Need]:
-    """Return the needs of which a program is missing."""
+    """Return the needs with a missing program."""
     return [need for need in NEEDS if not all(map(_exists, need.programs))]
 
 

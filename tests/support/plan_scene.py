@@ -33,7 +33,7 @@ class PlanScene:
         self.configure()
 
     def configure(self, *, value: str = "{mass}", guard: str = GUARD, parts: str = "parts.csv") -> None:
-        """Write the configuration. ``parts``: the file of the first pipeline; another one is a source without the folder."""
+        """Write the configuration. ``parts``: the file of the first pipeline; another file is a source without the folder."""
         entries = f"{{key: '{{part}}.mass', value: '{value}'}}"
         drop = (
             "  - {name: drop, source: {connector: directory, path: drop, settle_seconds: 0, after: archive, archive: done},\n"

@@ -24,7 +24,7 @@ DEADLINE_SECONDS = 30.0
 
 
 def workspaced(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end: ``serve`` in a process of its own, the others in this one."""
+    """Run a command to its end: ``serve`` in a process of its own, other commands in this process."""
     if words[0] != "serve":
         done = CliRunner().invoke(main, words, env=environment, catch_exceptions=False)
         return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

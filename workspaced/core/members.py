@@ -332,7 +332,7 @@ class Nested(Member):
     is_list: bool = False
 
     def parsed(self, value: Any) -> Any:
-        """Return the object or list of a given value, if it has another form."""
+        """Return the object or list of a given value, if the value is its text."""
         return value
 
     def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:

@@ -24,7 +24,7 @@ def microseconds(text: str) -> int:
     """Return the microseconds since 1970 of an RFC 3339 date-time with an offset, rounded down.
 
     Raises:
-        ValueError: the text has another form.
+        ValueError: the text does not have this form.
     """
     match = _RFC_3339.fullmatch(text)
     if not match:

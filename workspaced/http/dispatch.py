@@ -324,7 +324,7 @@ def _without_operation(method: str, match: Match[Operation]) -> Response:
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
-    """Return the names in the path with their values, all of which are text."""
+    """Return the names in the path with their values, as text."""
     readable = {name: value for name, value in found.items() if value is not None}
     if len(readable) < len(found):
         raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")

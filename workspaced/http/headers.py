@@ -13,7 +13,7 @@ from workspaced.security.trusted_proxies import Proxies
 
 
 class RequestHeaders:
-    """The headers of a request in a dictionary: each request looks up about ten, most of which are absent.
+    """The headers of a request in a dictionary: each request looks up about ten. Most of them are absent.
 
     Lines of one header are joined in their order (`ingestd.process.request_headers`).
     """

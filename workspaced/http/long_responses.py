@@ -28,7 +28,7 @@ class LongResponses:
         self._waiting = 0
 
     async def begin(self, caller: str, source: AsyncGenerator[T, None]) -> tuple[T, HeldParts]:
-        """Return the first item of ``source``, and the others as parts of a response; wait if the caller has reached its limit.
+        """Return the first item of ``source``, and the rest as parts of a response; wait if the caller has reached its limit.
 
         The items after the first are bytes.
 

@@ -82,7 +82,7 @@ class Page:
         """Return this page of a list that is sorted already."""
         return records[self.skip : None if self.take is None else self.skip + self.take]
 
-    def cursor_behind(self, *position: str) -> str:
+    def cursor_after(self, *position: str) -> str:
         """Return the cursor of the page after a record at this position."""
         return Cursor(self.order, position).encoded()
 

@@ -1,4 +1,4 @@
-"""The header X-Writer (contract M11): a request that is older than another one of its writer changes nothing.
+"""The header X-Writer (contract M11): a request that is older than another request of its writer changes nothing.
 
 The check is the first thing in the transaction of the work. So a late request waits for a newer one, or precedes it.
 """
@@ -32,7 +32,7 @@ def writer_of(call: Call) -> Writer | None:
     """Return the writer that a request names; None if it names none, or if no workspace is in its path.
 
     Raises:
-        Invalid: the header has another form.
+        Invalid: the header is malformed.
     """
     header = call.headers.get(HEADER)
     if header is None or "workspace" not in call.names:

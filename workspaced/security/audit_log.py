@@ -69,7 +69,7 @@ _START: Final = AuditPosition(at=-1, number=0)
 class AuditQuery:
     """Which rows to return. ``action`` empty: all; ending with ``.*``: all below. ``since`` is inclusive, ``until`` exclusive.
 
-    ``behind``: the position after which the page begins; None: the start. ``walk``: how many rows may be examined.
+    ``after``: the position after which the page begins; None: the start. ``walk``: how many rows may be examined.
     """
 
     workspace_id: str | None
@@ -80,7 +80,7 @@ class AuditQuery:
     walk: int
     skip: int = 0
     descending: bool = True
-    behind: AuditPosition | None = None
+    after: AuditPosition | None = None
 
 
 Names: TypeAlias = Sequence[str]
@@ -120,13 +120,13 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
 class AuditPage:
     """Rows of the log.
 
-    ``total`` None: the rows were not counted, because there are too many, or this is not the first page. ``behind``: the position
-    after which the next page begins; None: this is the last page.
+    ``total`` None: the rows were not counted, because there are too many, or this is not the first page.
+    ``next_after``: the position after which the next page begins; None: this is the last page.
     """
 
     rows: list[StoredAuditRow]
     total: int | None
-    behind: AuditPosition | None
+    next_after: AuditPosition | None
 
 
 def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
@@ -147,7 +147,7 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
         values["workspace_id"] = query.workspace_id
     name = f"{'newest' if query.descending else 'oldest'}_first{suffix}"
 
-    def behind(position: AuditPosition) -> dict[str, object]:
+    def values_after(position: AuditPosition) -> dict[str, object]:
         found = {**values, "instant": position.at, "after": position.number}
         if position == _START:
             return found
@@ -156,14 +156,14 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
         return {**found, "from": max(query.since, position.at)}
 
     def matching(position: AuditPosition, count: int, most: int) -> list[Row]:
-        return reader.all(_SQL[name], {**behind(position), "walk": count, "take": most})
+        return reader.all(_SQL[name], {**values_after(position), "walk": count, "take": most})
 
     def end(position: AuditPosition, count: int) -> AuditPosition | None:
-        row = reader.one(_SQL[f"{name}_end"], {**behind(position), "walk": count - 1})
+        row = reader.one(_SQL[f"{name}_end"], {**values_after(position), "walk": count - 1})
         return AuditPosition._make(row) if row else None
 
     found = walk(
-        query.behind or _START,
+        query.after or _START,
         take=query.take,
         skip=query.skip,
         most=query.walk,
@@ -172,10 +172,10 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
         position=lambda row: AuditPosition(at=row[1], number=row[0]),
     )
     total = None
-    if query.behind is None:
+    if query.after is None:
         walked, matches = reader.one(_SQL[f"count{suffix}"], {**values, "walk": query.walk + 1}) or (0, 0)
         total = matches if walked <= query.walk else None
-    return AuditPage(rows=[StoredAuditRow._make(row) for row in found.rows], total=total, behind=found.behind)
+    return AuditPage(rows=[StoredAuditRow._make(row) for row in found.rows], total=total, next_after=found.next_after)
 
 
 async def drop_older(store: Store, *, before: int) -> int:

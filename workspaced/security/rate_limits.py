@@ -64,13 +64,13 @@ class RateLimit:
         return min(float(self._burst), tokens + (now - at) * self._per_second)
 
     def _allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """Return the allowance; ``t`` is the time until the next token, or, if there are tokens, until all are back."""
+        """Return the allowance; ``t`` is the time until the next token; if there are tokens, until the bucket is full."""
         missing = (1 - tokens) if tokens < 1 else self._burst - tokens
         seconds = math.ceil(missing / self._per_second)
         rate = ("RateLimit", f'"{self._name}";r={int(tokens)};t={seconds}')
         return Allowance(allowed=allowed, headers=(self._policy, rate), retry_seconds=max(seconds, 1))
 
     def _forget(self, now: float) -> None:
-        """Delete full buckets, which equal none; if too many remain, keep the last used ones."""
+        """Delete full buckets, because a new bucket is full. If too many remain, keep the buckets used last."""
         kept = [(caller, found) for caller, found in self._buckets.items() if self._tokens(caller, now) < self._burst]
         self._buckets = dict(kept[-_REMEMBERED // 2 :])

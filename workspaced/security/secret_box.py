@@ -41,7 +41,7 @@ def encryption_key(environment: Mapping[str, str]) -> bytes | None:
 
 
 class SecretsSealed(UnavailableProblem):
-    """A stored secret can't be read. ``key_differs``: the process has a key, but another one encrypted the secret."""
+    """A stored secret can't be read. ``key_differs``: the process has a key, but another key encrypted the secret."""
 
     def __init__(self, why: str, *, key_differs: bool) -> None:
         self.key_differs = key_differs

@@ -26,7 +26,7 @@ def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
     except OSError as error:
         raise PortTaken(
             f"The service can't listen on {host} port {port} ({os.strerror(error.errno or 0)}). "
-            f"Stop the program that uses it, or set another one with {option}."
+            f"Stop the program that uses it, or set another port with {option}."
         ) from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return listener

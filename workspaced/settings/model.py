@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
-    """The history of sinks without settings of their own: up to ``changes`` of each entry, 0: none, for ``days``."""
+    """The history of sinks without their own settings: at most ``changes`` of each entry (0: none) are kept for ``days``."""
 
     changes: int = 0
     days: int = 90
@@ -45,7 +45,7 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are code points, or named bytes.
+    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are in code points, unless the name says bytes.
 
     A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates by itself.
     """

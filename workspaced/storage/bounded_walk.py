@@ -18,7 +18,7 @@ class Walked(Generic[P]):
     """The rows of a page, and the position after which the next page begins; None: this is the last page."""
 
     rows: list[Row]
-    behind: P | None
+    next_after: P | None
 
 
 def walk(
@@ -50,15 +50,15 @@ def walk(
         count = min(step, most - walked, longest_step or most)
         found += matching(at, count, skip + take + 1 - len(found))
         if len(found) > skip + take:
-            return Walked(rows=found[skip : skip + take], behind=position(found[skip + take - 1]))
+            return Walked(rows=found[skip : skip + take], next_after=position(found[skip + take - 1]))
         following = end(at, count)
         if following is None:
-            return Walked(rows=found[skip:], behind=None)
+            return Walked(rows=found[skip:], next_after=None)
         walked += count
         if walked >= most or is_spent():
             if skip:
                 raise Invalid(
                     "bad_skip", f"skip may pass at most {walked} records here. Follow the Link rel=next instead."
                 )
-            return Walked(rows=found, behind=following)
+            return Walked(rows=found, next_after=following)
         at, step = following, step * _GROWTH

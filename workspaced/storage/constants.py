@@ -25,5 +25,5 @@ def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -
 
 
 def rewrite_constant(tx: Transaction, name: str, value: str) -> None:
-    """Store the same value in another form."""
+    """Store the same value, encrypted or decrypted."""
     tx.run(_SQL["rewrite"], {"name": name, "value": value})

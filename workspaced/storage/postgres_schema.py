@@ -31,7 +31,7 @@ def require_head(connection: Connection, address: PostgresAddress) -> None:
     """Check that the database has the schema of this program.
 
     Raises:
-        UnavailableProblem: it has another one; the message says what to do.
+        UnavailableProblem: it has another schema; the message says what to do.
     """
     version = reached(connection)
     if version > migrations.head():

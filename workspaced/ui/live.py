@@ -1,9 +1,9 @@
 """Live updates of entries: a stream of server-sent events for each open page.
 
 A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look is the
-page's own request with the version that the browser has; if nothing changed, it is one indexed read. One stream looks at a
-time, and all together for at most a quarter of the time, so that they never take more than one reader of the database from the
-API. A slow look, such as a search through millions of keys, is followed by a longer pause.
+page's own request with the version that the browser has. If nothing changed, a look is one indexed read. One stream looks at a
+time, so that the streams never take more than one reader of the database from the API. All looks together take at most a
+quarter of the time. A slow look, such as a search through millions of keys, is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from workspaced.ui.sessions import Session, Sessions
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
-# All streams together look for at most a quarter of the time: a commit wakes each of them.
+# A pause of three times a look: all looks together take at most a quarter of the time, because a commit wakes every stream.
 _REST: Final = 3
 _LONGEST_REST_SECONDS: Final = 1.0
 _KEEPALIVE_SECONDS: Final = 15.0
@@ -39,7 +39,7 @@ class LiveUpdates:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # with the key and the address that each counts for
+        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # each with its key and its address, for the limits
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)
 
@@ -60,16 +60,14 @@ class LiveUpdates:
             PageRefused: too many streams are open, or the service is stopping.
         """
         if self._closing.is_set() or len(self._open) >= self._limits.live_streams:
-            raise PageRefused(
-                503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand."
-            )
+            raise PageRefused(503, "Busy", "No more pages can be kept up to date. Reload this page by hand.")
         counted = request.session.principal.key_id, request.address
         for limit, of, mine in (
             (self._limits.live_streams_per_key, 0, "with your key"),
             (self._limits.live_streams_per_address, 1, "from your address"),
         ):
             if limit and sum(one[of] == counted[of] for one in self._open.values()) >= limit:
-                sentence = f"{limit} pages {mine} are being kept up to date already. Reload this one by hand."
+                sentence = f"{limit} pages {mine} are being kept up to date already. Reload this page by hand."
                 raise PageRefused(429, "Too many open pages", sentence)
         woken = asyncio.Event()
         self._open[woken] = counted

@@ -39,9 +39,9 @@ def token_of(cookies: str) -> str:
 
 
 def keep_cookie(token: str, *, seconds: int, scheme: str) -> tuple[str, str]:
-    """Return the header that stores the token: for the pages only, hidden from scripts, and restricted to https if used.
+    """Return the header that stores the token: for the pages only, and hidden from scripts.
 
-    0 seconds: delete it.
+    The cookie is restricted to https if the request used it. 0 seconds: delete it.
     """
     secure = "; Secure" if scheme == "https" else ""
     return ("Set-Cookie", f"{COOKIE}={token}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")

@@ -111,7 +111,7 @@ def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillP
     frames = rows.session.frames([*keys, *kinds], rows.dialect.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
-    # A key without exact text, or of which the text does not lead further, can't end a page: the rest is then one page.
+    # A key can't end a page if it has no exact text, or if its text does not lead further. The rest is then one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
         return BackfillPage(rest, None)

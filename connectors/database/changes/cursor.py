@@ -21,7 +21,7 @@ _SHAPES = {
     "fingerprint": dict, "state": dict, "reading": str, "at": int | float, "swept": int | float, "whole": int | float,
     "backfill": dict,
 }  # fmt: skip
-"""The types of members of the cursor. With another one, the table is read whole."""
+"""The types of members of the cursor. With another type, the table is read whole."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

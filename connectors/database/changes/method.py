@@ -85,7 +85,7 @@ class ChangeMethod(ABC):
         return None
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """Return the condition of rows of which only a sweep finds the changes; None: there are none."""
+        """Return the condition of rows with changes that only a sweep finds; None: there are no such rows."""
         return None
 
 

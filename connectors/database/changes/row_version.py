@@ -73,7 +73,7 @@ GUARANTEE = Guarantee(
 
 
 class RowVersion(ChangeMethod):
-    """Reads the rows of which the present version was written since the last reading, or while it ran."""
+    """Reads the rows with a version that was written since the last reading, or while it ran."""
 
     finds_every_change: ClassVar[bool] = True
 

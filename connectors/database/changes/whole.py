@@ -60,7 +60,7 @@ class DataVersion(WholeReading):
                 address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
                 self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
                 self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
-            # A file that is overwritten by another one may have its number of commits, but not the time of this write.
+            # A file that overwrites this file may have its number of commits, but not the time of this write.
             return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0], status.st_ctime_ns)
         except (OSError, sqlite3.Error):
             self.close()

@@ -46,7 +46,7 @@ class Readiness:
         self._groups: dict[str, Group] = {}
 
     def is_companion(self, name: str) -> bool:
-        """Return True if a file belongs to another one and is never read itself."""
+        """Return True if a file belongs to another file and is never read itself."""
         base = name.rpartition("/")[2]
         return any(rule.is_companion(base) for rule in self._rules)
 

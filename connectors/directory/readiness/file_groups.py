@@ -58,7 +58,7 @@ class GroupingRule(ReadinessRule):
 
     @abstractmethod
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield every group of which a file exists. No file is in two groups. ``files``: those of the last scan, by name.
+        """Yield every group that has a file. No file is in two groups. ``files``: those of the last scan, by name.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -154,7 +154,7 @@ class Parts(GroupingRule):
         folder: ScannedFolder,  # noqa: ARG002 - names decide
         cache: ContentCache,  # noqa: ARG002 - names decide
     ) -> Iterable[Group]:
-        """Yield one group for each export of which a part exists."""
+        """Yield one group for each export that has a part."""
         pattern = _compile(self.name, tuple(self.parts))
         found: set[str] = set()
         for name in files:
@@ -176,7 +176,7 @@ class Parts(GroupingRule):
         return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return that the name has another form.
+        """Return that the name does not match the group's parts.
 
         A file must not be read as a complete export because of a typing mistake in its name.
         """
@@ -194,5 +194,5 @@ def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
             patterns[-1] += f"(?P<part>{choices}){re.escape(text)}"
         else:
             patterns.append(f"(?P<{field}>.+?){re.escape(text)}")
-    # A field ends at the first occurrence of what follows it. The groups forget the others, so the time is linear.
+    # A field ends at the first occurrence of what follows it. The groups are atomic, so the time is linear.
     return re.compile("".join([patterns[0], *(f"(?>{one})" for one in patterns[1:-1]), *patterns[1:][-1:]]), re.DOTALL)

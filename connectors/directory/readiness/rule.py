@@ -152,5 +152,5 @@ class ReadinessRule(BaseModel, ABC):
         return ()
 
     def is_companion(self, base: str) -> bool:  # noqa: ARG002 - most rules need no other file
-        """Return True for the name of a file that belongs to another one and is never read itself."""
+        """Return True for the name of a file that belongs to another file and is never read itself."""
         return False

@@ -77,7 +77,7 @@ class ArrowFile:
         """
         self._file = file
         self.has_end = False
-        """Whether the mark of the end was found, or a footer."""
+        """Whether a footer or the mark of the end was found."""
         try:
             self._find()
         except NotFlatbuffer as error:
@@ -119,11 +119,11 @@ class ArrowFile:
                 message.body_start - message.start,
                 message.body_bytes,
             ):
-                raise ArrowDamaged("its footer lists other batches than it has")
+                raise ArrowDamaged("its footer does not match its batches")
             found.append(message)
             at = message.body_start + message.body_bytes
         if next(self._from(at, end), None) is not None:
-            raise ArrowDamaged("its footer lists fewer batches than it has")
+            raise ArrowDamaged("its footer lists fewer batches than the file has")
         self.has_end = True
         return found
 
@@ -136,7 +136,7 @@ class ArrowFile:
             self._file.seek(_FILE_START)
             metadata, _, rest = self._file.read(min(end - _FILE_START, _METADATA_BYTES)).partition(_END[: _WORD.size])
             if rest.strip(b"\0"):
-                raise ArrowDamaged("its footer lists fewer batches than it has") from None
+                raise ArrowDamaged("its footer lists fewer batches than the file has") from None
             kind = Table.root(metadata).scalar(_HEADER_TYPE, "<B")
             if kind != _SCHEMA:
                 raise NotFlatbuffer from None
@@ -195,7 +195,7 @@ class ArrowFile:
 
     def parts(self) -> Iterator[ArrowPart]:
         """Yield the batches in their order, small ones together."""
-        if self._is_file:  # its dictionaries may be anywhere
+        if self._is_file:  # a file may have its dictionaries anywhere
             dictionaries = [one for one in self._messages if one.kind == _DICTIONARY]
             yield from _parts(dictionaries, [one for one in self._messages if one.kind == _BATCH])
             return
@@ -212,7 +212,7 @@ class ArrowFile:
         yield from _parts(known, batches)
 
     def find_faults(self, part: ArrowPart) -> Iterator[tuple[int, str]]:
-        """Yield the numbers of the columns of some batches that have another number of values than rows, with a clause."""
+        """Yield the number of each column that does not have a value for each row of its batch, with a clause about it."""
         for batch in part.batches:
             header = batch.header
             start, count = header.vector(_NODES, _PAIR)
@@ -227,7 +227,7 @@ class ArrowFile:
         """Return some columns of some batches as a stream of their own.
 
         Raises:
-            NotFlatbuffer: a batch has not the parts of its columns.
+            NotFlatbuffer: a batch lacks parts of its columns.
             OSError: the file can't be read.
         """
         needed = {one for number in numbers for one in self.columns[number].dictionaries}
@@ -257,7 +257,7 @@ def _blocks(footer: Table, field: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _schema_of(message: Message, numbers: Sequence[int]) -> bytes:
-    """Return the metadata of a schema with some of its columns: the offsets of the others are removed from the vector."""
+    """Return the metadata of a schema with some of its columns: the offsets of the other columns are removed."""
     metadata = bytearray(message.metadata)
     start, count = message.header.vector(1, 4)
     targets = [at + int(_WORD.unpack_from(metadata, at)[0]) for at in range(start, start + 4 * count, 4)]

@@ -151,7 +151,7 @@ def _int96_text(value: pl.Expr, _: str) -> pl.Expr:
 
 
 def _within(value: pl.Expr, end: int, *, least: int | None = None) -> pl.Expr:
-    """Return the values from ``least`` (-``end``) up to below ``end``, and null for the others, which polars can't write."""
+    """Return the values from ``least`` (-``end``) up to below ``end``. Other values, which polars can't write, become null."""
     number = value.to_physical()
     return pl.when(number.ge(-end if least is None else least) & number.lt(end)).then(value)
 

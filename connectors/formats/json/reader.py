@@ -1,7 +1,7 @@
 """The JSON reader: the items of an array in a document of any size, found without decoding them, as records.
 
 Well-formed items are split by a decoder, a block at a time. Elsewhere only quotes and brackets count, so a malformed item does
-not affect the others. The path to the array is followed token by token.
+not affect the other items. The path to the array is followed token by token.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class MatRecording(Recording):
                 yield index, flat[start : start + step]
 
     def _variables(self) -> tuple[list[str], str]:
-        """Return the names of readable variables, and a notice about the others.
+        """Return the names of readable variables, and a notice about unreadable variables.
 
         From version 5 on, each variable is read from its own part of the file: in the whole file, scipy fails at an object.
         """

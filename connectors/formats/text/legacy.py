@@ -2,9 +2,11 @@
 """Legacy encodings: a guess by the letters, because no byte states the encoding. Performs no I/O.
 
 In Cyrillic, Greek, Chinese, Japanese and Korean text, bytes beyond ASCII follow each other. The encoding is then the one with
-the most everyday characters of its script. If they are single letters within Latin words, it is the one with the most letters of
-one language; of several that fit equally, Windows-1252. (charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows.
-With single letters and few words it mostly finds another encoding, because it expects continuous text.)
+the most everyday characters of its script. If they are single letters within Latin words, it is the encoding with the most
+letters of one language. If several encodings fit equally, it is Windows-1252.
+
+charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows. With single letters and few words it mostly finds another
+encoding, because it expects continuous text.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _COMMON = {
 }
 """The first bytes of everyday characters, which are close together in these encodings."""
 _STRICTER = {"cp949": "euc_kr"}
-"""Encodings that include an older one. The older one is reported if the text fits it."""
+"""Encodings with an older encoding that they include. The older encoding is reported if the text fits it."""
 _CREDIBLE = 0.5
 
 # Two bytes beyond ASCII, or one and a byte that may follow it in Shift-JIS and big5.

@@ -25,7 +25,7 @@ class StatusFile:
 def parse(text: str) -> StatusFile:
     """Parse ``name = value`` and ``name [unit] = value``; skip empty lines and comments, which begin with ``#``.
 
-    A value keeps its text: ``0.10`` stays ``0.10``. A line of another form is rejected, and so is the second line of a name.
+    A value keeps its text: ``0.10`` stays ``0.10``. A line without this form is rejected, and so is the second line of a name.
     """
     records: list[dict[str, str | None]] = []
     positions: list[int] = []

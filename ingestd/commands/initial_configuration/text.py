@@ -140,7 +140,7 @@ def has_no_header(names: Collection[str]) -> bool:
 
 
 def by_type(columns: Mapping[str, ColumnContract], chosen: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the chosen columns of numbers, and the others."""
+    """Return the chosen columns of numbers, and the other chosen columns."""
     numbers = tuple(name for name in chosen if columns[name].type in _NUMERIC)
     return numbers, tuple(name for name in chosen if name not in numbers)
 

@@ -62,7 +62,7 @@ A file with the member "failed" could not be made; it has the kind of the error.
 def bundle_files(path: Path, *, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files of a bundle for the configuration file ``path``. Blocks.
 
-    A part that fails does not prevent the others.
+    A part that fails does not prevent the other parts.
     """
     configuration, mistakes = _configuration(path, environment)
     settings = configuration.settings if configuration is not None else None

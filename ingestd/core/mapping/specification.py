@@ -100,6 +100,6 @@ def name_parts(form: str) -> re.Pattern[str]:
         raise ValueError("The form names a part twice.")
     if not all(pieces[2:-1:2]):
         raise ValueError("Two parts need text between them, such as {run}_{bench}.")
-    # A part ends at the first occurrence of the text after it. The group forgets the others, so the time is linear.
+    # A part ends at the first occurrence of the text after it. The group is atomic, so the time is linear.
     texts = [f"(?>(?P<{name}>.+?){re.escape(after)})" for name, after in zip(names[:-1], pieces[2:-1:2], strict=True)]
     return re.compile(f"{re.escape(pieces[0])}{''.join(texts)}(?P<{names[-1]}>.+?){re.escape(pieces[-1])}", re.DOTALL)

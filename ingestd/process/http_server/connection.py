@@ -1,8 +1,8 @@
-"""One connection: an asyncio protocol around uvicorn's, which passes requests on one by one and closes slow clients.
+"""One connection: an asyncio protocol that passes requests one by one to uvicorn's protocol, and closes slow clients.
 
 A client has a deadline for the complete head of a request, and minimum rates for its body and for reading the response. No
-deadline runs while the application is the one to act. The protocol inside gets a head when it is complete, then the body, then
-nothing until the response has been sent. So it never holds requests that wait.
+deadline runs while the client waits for the application. uvicorn's protocol gets a head when it is complete, then the body, then
+nothing until the response has been sent. So uvicorn never holds requests that wait.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Window:
 
 
 class _InnerTransport(asyncio.Transport):
-    """The transport as uvicorn sees it: when it stops reading, the connection keeps the bytes, within a limit."""
+    """The transport that uvicorn gets: when uvicorn stops reading, the connection keeps the bytes, within a limit."""
 
     def __init__(self, transport: asyncio.Transport, resumed: Callable[[], None]) -> None:
         super().__init__()
@@ -83,9 +83,9 @@ class _InnerTransport(asyncio.Transport):
 
 
 class BoundedConnection(asyncio.Protocol):
-    """A connection within the limits of its listener. ``inner`` are the arguments of uvicorn's protocol.
+    """A connection within the limits of its listener. ``inner``: the arguments of uvicorn's protocol.
 
-    The application around the listener's own (`BoundedRequests`) reports the steps of each request.
+    `BoundedRequests`, which wraps the listener's application, reports the steps of each request.
     """
 
     def __init__(self, *, connections: Connections, app_state: dict[str, Any], **inner: Any) -> None:
@@ -111,7 +111,7 @@ class BoundedConnection(asyncio.Protocol):
         """Whether the response to the current request has begun."""
         self._is_chunked = False
         self.closes = False
-        """Whether the connection ends with the response, because the end of the request is not seen here."""
+        """Whether the connection ends with the response, because this class does not find the end of the request."""
         self._body_left = 0  # bytes of a body with a length that are not passed on yet
         self._is_receiving = False
         self._received = 0
@@ -147,11 +147,11 @@ class BoundedConnection(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Pass the call on to uvicorn's protocol."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Pass the call on to uvicorn's protocol."""
         self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -209,7 +209,7 @@ class BoundedConnection(asyncio.Protocol):
         return part
 
     def _pass_head(self) -> bool:
-        """Pass on the next head, with what is there of a body that has a length; return whether the head is complete."""
+        """Pass on the next head, with the received part of a body with a length. Return whether the head is complete."""
         if self._pending[:1] == b"\r":
             self._pending = self._pending.lstrip(b"\r\n")
         end = self._pending.find(b"\r\n\r\n") + 4
@@ -232,7 +232,7 @@ class BoundedConnection(asyncio.Protocol):
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_chunked = b"\r\ntransfer-encoding" in lines
         self.closes = self._is_chunked or b"\r\nupgrade" in lines
-        # uvicorn refuses what has both, two lengths, or one that this does not find.
+        # uvicorn refuses a head with both headers, with two lengths, or with a length that this pattern does not match.
         length = None if self._is_chunked else _LENGTH.search(lines)
         size = end + (int(length[1] or 0) if length else 0)
         part = self._take(size)
@@ -323,7 +323,7 @@ class BoundedConnection(asyncio.Protocol):
         if self._is_ignoring:
             return
         if self._is_active and not self._has_begun and now > self._head_deadline:
-            # uvicorn took it for no request, and for no mistake either.
+            # uvicorn neither found a request in the bytes nor refused them.
             self._refuse("bad_request", 400, "The request is not HTTP/1.1.")
             return
         if not self._is_active:

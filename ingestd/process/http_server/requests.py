@@ -1,4 +1,4 @@
-"""An ASGI application around another one: refuses malformed heads, and reports each step of a request to its connection.
+"""An ASGI application around another application: refuses malformed heads, and reports each step of a request to its connection.
 
 A response may come before the request's body has arrived. If the connection were closed while unread bytes still arrive, the
 kernel would reset it, and the client might lose the response: a 413 would look like a broken connection. So the response is sent,

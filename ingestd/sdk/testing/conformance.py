@@ -48,7 +48,7 @@ class Rig(ABC):
 
     @abstractmethod
     def add(self) -> None:
-        """Add a record to the source, after the others."""
+        """Add a record at the end of the source."""
 
     @abstractmethod
     def change(self) -> None:
@@ -59,7 +59,7 @@ class Rig(ABC):
         """Remove a record."""
 
     def add_unreadable(self) -> bool:
-        """Add a record that cannot be read, after the others; return False if there is none, so nothing is tested."""
+        """Add a record that cannot be read at the end; return False if no record is unreadable, so nothing is tested."""
         return False
 
     def broken(self) -> Connector | None:

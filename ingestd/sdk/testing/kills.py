@@ -27,7 +27,7 @@ _STATE = "kit.db"
 
 
 class KillRig(ABC):
-    """A source that changes while the daemon is killed. ``kills``: how often; ``seed``: of the moments."""
+    """A source that changes while the daemon is killed. ``kills``: the number of kills; ``seed``: determines their times."""
 
     kills: ClassVar[int] = 6
     seed: ClassVar[int] = 1
@@ -64,7 +64,7 @@ class KillConformance:
         check(found == dict(rig.wanted()), f"After {rig.kills} kills the sink has {found}, not {dict(rig.wanted())}.")
 
     def test_a_kill_between_a_batch_and_its_commit_loses_nothing(self, rig: KillRig, tmp_path: Path) -> None:
-        """The batch is nowhere but in the source, so nothing may be released before `Connector.committed`."""
+        """Only the source has the batch, so nothing may be released before `Connector.committed`."""
         with _service(tmp_path) as (url, key):
             _configure(tmp_path, rig, url, key)
             rig.step(0)

@@ -1,4 +1,4 @@
-"""A file that took the place of another one with its name, inode, size and time, as when an archive is unpacked again."""
+"""A file that took the place of another file with its name, inode, size and time, as when an archive is unpacked again."""
 
 import os
 from collections.abc import Callable

@@ -78,7 +78,7 @@ def test_requests_are_recorded_and_fail_on_demand(server: DocumentServer, sink: 
     assert server.requests[1].json == {"key": "a/b", "value": "2"}
 
 
-def test_written_records_exist_after_a_restart_even_behind_a_truncated_line(tmp_path: Path) -> None:
+def test_written_records_exist_after_a_restart_even_after_a_truncated_line(tmp_path: Path) -> None:
     file = tmp_path / "service.ndjson"
     store = Store(file=file)
     workspace = str(store.create_workspace({"label": "Bench"})["id"])

@@ -95,7 +95,7 @@ def test_only_the_latest_snapshots_are_kept_and_a_partition_without_one_is_read_
     read(tmp_path / "state.db", script).close()
     held = {name for (name,) in database.execute("SELECT name FROM snapshot JOIN partition ON id = snapshot.partition")}
     database.close()
-    assert held == {"second"}, "it was read last; of the others only the first had a snapshot"
+    assert held == {"second"}, "it was read last; of the other partitions only the first had a snapshot"
     script.write("first", [{"k": "x", "v": "2"}])
     mirror = read(tmp_path / "state.db", script)
     assert [origin.value for origin in mirror.status.origins("x")] == ["2"]

@@ -29,7 +29,7 @@ ATTEMPT = DeliveryAttempt(
 
 
 class FormerStage:
-    """A pipeline of one partition, of which each reading can be claimed and acknowledged step by step."""
+    """A pipeline of one partition. Each reading can be claimed and acknowledged step by step."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

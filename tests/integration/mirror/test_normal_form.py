@@ -79,7 +79,7 @@ def test_rows_with_two_forms_of_a_key_are_repeated_keys(flow: Flow, forms: tuple
     assert sorted(flow.service.values()) == ["1", "3"], "the entry has the value of the row that is left"
     flow.read((other, "1"), ("x", "3"))
     flow.deliver()
-    assert sorted(flow.service.values()) == ["1", "3"], "another form is no removal"
+    assert sorted(flow.service.values()) == ["1", "3"], "a change of form is no removal"
     flow.read(("x", "3"))
     flow.deliver()
     assert list(flow.service.values()) == ["3"]

@@ -242,7 +242,7 @@ async def test_each_row_emits_its_events_and_no_others(
 async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     sample = await create_sample_workspace(http)
     await _subscribe(http, sample)
-    for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the others need
+    for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the other rows need
         if row.id not in EVENTS:
             response = await http.request(row.method, **_sound(row, sample))
             assert response.is_success, (row.id, response.text)

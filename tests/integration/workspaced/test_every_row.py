@@ -183,7 +183,7 @@ def _wrong(request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _refused(request: Request) -> Iterator[dict[str, Any]]:
-    """Return requests to the same operation, most of which are rejected, each for another reason."""
+    """Return requests to the same operation. Most of them are rejected, each for another reason."""
     sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
     yield {**sound, "headers": {"x-api-key": "edw_wrong"}}
     yield {**sound, "method": "TRACE"}

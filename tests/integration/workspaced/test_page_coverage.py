@@ -39,7 +39,7 @@ METHODS: Final = ("get", "post", "put", "patch", "delete")
 NOT_SHOWN: Final = {
     "DataSinkComparison.knownFrom": "the page shows that of the history",
     "DataSinkHistory.dataSinkId": "the page is below its sink",
-    "File.workspaceId": "the page is below its workspace, and refuses a file of another one",
+    "File.workspaceId": "the page is below its workspace, and refuses a file of another workspace",
 }
 """Why no page of `pages_of` shows a member of a record."""
 

@@ -66,7 +66,7 @@ def _note(text: str, *, fail: bool = False) -> Callable[[Transaction], str]:
     return work
 
 
-async def _queue_behind_a_held_one(
+async def _queue_after_a_held_one(
     writer: _Writer, *works: Callable[[Transaction], object]
 ) -> list[asyncio.Task[object]]:
     first = asyncio.create_task(writer.commit.write(writer.hold))
@@ -77,7 +77,7 @@ async def _queue_behind_a_held_one(
 
 
 async def test_work_that_waits_during_a_commit_shares_the_next_one(writer: _Writer) -> None:
-    tasks = await _queue_behind_a_held_one(writer, *(_note(f"n{number}") for number in range(20)))
+    tasks = await _queue_after_a_held_one(writer, *(_note(f"n{number}") for number in range(20)))
     assert writer.kept() == set()
     writer.gate.set()
     assert await asyncio.gather(*tasks) == [None, *(f"n{number}" for number in range(20))]
@@ -104,7 +104,7 @@ async def test_work_that_fails_before_a_change_does_not_affect_the_others(writer
         tx.one("SELECT 1")
         raise ConflictProblem("taken", "It is taken.")
 
-    tasks = await _queue_behind_a_held_one(writer, counted("a"), refused, counted("b"))
+    tasks = await _queue_after_a_held_one(writer, counted("a"), refused, counted("b"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ConflictProblem, type(None)]
@@ -124,7 +124,7 @@ async def test_deferred_rows_are_written_with_the_commit_and_those_of_failed_wor
         return work
 
     many = [f"m{number}" for number in range(300)]
-    tasks = await _queue_behind_a_held_one(
+    tasks = await _queue_after_a_held_one(
         writer, deferring("a"), deferring("b", fail=True), deferring(*many), deferring("c")
     )
     writer.gate.set()
@@ -138,7 +138,7 @@ async def test_deferred_rows_are_written_with_the_commit_and_those_of_failed_wor
 
 
 async def test_work_continues_after_its_caller_was_cancelled(writer: _Writer) -> None:
-    tasks = await _queue_behind_a_held_one(writer, _note("left"), _note("stays"))
+    tasks = await _queue_after_a_held_one(writer, _note("left"), _note("stays"))
     tasks[1].cancel()
     writer.gate.set()
     assert await tasks[2] == "stays"
@@ -158,7 +158,7 @@ async def test_the_size_of_a_transaction_is_bounded(writer: _Writer) -> None:
 async def test_a_full_disk_is_reported_and_only_acknowledged_writes_are_kept(writer: _Writer) -> None:
     pages = writer.connection.execute("PRAGMA page_count").fetchone()[0]
     writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-    tasks = await _queue_behind_a_held_one(writer, _note("small"), _note("x" * 100_000), _note("tiny"))
+    tasks = await _queue_after_a_held_one(writer, _note("small"), _note("x" * 100_000), _note("tiny"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(outcomes[2], UnavailableProblem)
@@ -167,7 +167,7 @@ async def test_a_full_disk_is_reported_and_only_acknowledged_writes_are_kept(wri
 
 
 async def test_stopping_finishes_submitted_work_and_rejects_further_work(writer: _Writer) -> None:
-    tasks = await _queue_behind_a_held_one(writer, _note("queued"))
+    tasks = await _queue_after_a_held_one(writer, _note("queued"))
     stopping = asyncio.create_task(asyncio.to_thread(writer.commit.stop))
     writer.gate.set()
     await stopping

@@ -1,4 +1,4 @@
-"""The writer fence (contract M11): a request that is older than another one of its writer changes nothing."""
+"""The writer fence (contract M11): a request that is older than another request of its writer changes nothing."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ def test_pages_have_every_match_once_and_skip_a_bounded_number_of_rows(
         assert rows.passed <= most
         assert len(page.rows) <= take
         found += [row[0] for row in page.rows]
-        if page.behind is None:
+        if page.next_after is None:
             break
-        assert page.behind > start
-        start = page.behind
+        assert page.next_after > start
+        start = page.next_after
     assert found == [number for number in rows.numbers if number % every == 0]
 
 

@@ -1,4 +1,4 @@
-"""One workspace that can't be purged, and the others."""
+"""One workspace that can't be purged, and the other workspaces."""
 
 from __future__ import annotations
 

@@ -104,11 +104,11 @@ def rotate_key(tx: Transaction, call: Call, rotation: KeyRotation) -> Response:
 
     A new secret under the same id.
     200: The key.
-    409: `key_revoked`: it is revoked; create another one.
+    409: `key_revoked`: it is revoked; create another key.
     """
     found = _get_by_path(tx, call)
     if found.revoked_at is not None:
-        raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
+        raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another key.")
     key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
     call.note(tx, "api_key.rotated", found.id)
     return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)

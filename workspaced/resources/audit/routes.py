@@ -66,10 +66,10 @@ async def read_log(call: Call) -> Response:
         walk=limits.walked_rows,
         skip=page.skip,
         descending=page.descending,
-        behind=AuditPosition(*cursor_numbers(page.cursor, 2)) if page.cursor else None,
+        after=AuditPosition(*cursor_numbers(page.cursor, 2)) if page.cursor else None,
     )
     found = await call.store.read(lambda reader: audit_log.find(reader, wanted))
-    following = page.cursor_behind(str(found.behind.at), str(found.behind.number)) if found.behind else ""
+    following = page.cursor_after(str(found.next_after.at), str(found.next_after.number)) if found.next_after else ""
     headers = page.cursor_headers(total=found.total, following=following, path=call.path, query=call.query)
     return json_response([_record(row) for row in found.rows], headers=headers)
 

@@ -32,10 +32,10 @@ def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapp
 
 
 def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
-    """Change the root block; if ``promoted`` is another block, make that the root first (contract W5).
+    """Change the root block; if ``promoted`` is another block, that block becomes the root first (contract W5).
 
     Raises:
-        UnprocessableProblem: it is not a block of this workspace, or the tree would be too deep.
+        UnprocessableProblem: ``promoted`` is not a block of this workspace, or the tree would be too deep.
     """
     if promoted is not None and promoted != root_id:
         ids = (promoted, root_id)

@@ -50,7 +50,7 @@ class UploadLinks:
         if not hmac.compare_digest(query.get("signature", "").encode(), expected.encode()):
             raise ForbiddenProblem("This upload link was not made by this service.", code="bad_upload_link")
         if now >= int(expires):
-            raise ForbiddenProblem("This upload link has expired: request another one.", code="upload_link_expired")
+            raise ForbiddenProblem("This upload link has expired: request another link.", code="upload_link_expired")
 
     def signature(self, upload_id: str, expires: str) -> str:
         """Return the signature of a link; ``expires`` is the text in the link.

@@ -156,7 +156,7 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
         return EntryPage(rows=chunks, records=sink.entry_count if total is None else total, total=total, next="")
     if searched != name:
         found = _search(reader, listing, searched, values)
-        rows, following = found.rows, "" if found.behind is None else _cursor_at(reader, listing, found.behind)
+        rows, following = found.rows, "" if found.next_after is None else _cursor_at(reader, listing, found.next_after)
     else:
         rows = reader.all(_SQL[name], {**values, "take": page.take + 1})
         following = _cursor(reader, listing, rows[page.take - 1]) if len(rows) > page.take else ""
@@ -256,7 +256,7 @@ def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
     """Return the cursor of the page that begins after an entry."""
     entry = StoredEntry._make(row)
     if listing.order == "updated":
-        return listing.page.cursor_behind(str(entry.updated_at), entry.key)
+        return listing.page.cursor_after(str(entry.updated_at), entry.key)
     return _cursor_at(reader, listing, _position(listing, row))
 
 
@@ -264,4 +264,4 @@ def _cursor_at(reader: ReadTransaction, listing: Listing, position: int | str) -
     """Return the cursor after a number or a key. Numbers are encoded as in ids, which hides their order."""
     if isinstance(position, int):
         position = id_digits(position, id_offset=read_id_offset(reader))
-    return listing.page.cursor_behind(position)
+    return listing.page.cursor_after(position)

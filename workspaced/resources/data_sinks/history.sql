@@ -69,14 +69,14 @@ WHERE sink = :sink AND at <= :until AND (at, number) > (:at, :number)
 ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: unknown_keys
--- Keys without a change between the instants, of which older changes were dropped later than :since.
+-- Keys without a change between the instants, with older changes that were dropped later than :since.
 SELECT key FROM entry_change
 WHERE sink = :sink AND known_from > :since AND at > :until AND number > :after ORDER BY known_from LIMIT :most
 
 -- name: next_sink
 -- The next sink that has changes, with its settings; NULLs if the sink is gone.
 SELECT walked.sink, s.history_changes, s.history_days, s.history_from, s.history_after
-FROM (SELECT sink FROM entry_change WHERE sink > :behind ORDER BY sink LIMIT 1) AS walked
+FROM (SELECT sink FROM entry_change WHERE sink > :after ORDER BY sink LIMIT 1) AS walked
 LEFT JOIN data_sink s ON s.number = walked.sink
 
 -- name: forget_before

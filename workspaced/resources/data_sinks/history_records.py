@@ -72,7 +72,7 @@ class DataSinkComparisonRecord(msgspec.Struct, rename="camel", kw_only=True):
     is_known: Annotated[bool, Meta(description="false: the sink's history begins after `since`; nothing is compared.")]
     differences: list[EntryDifferenceRecord]
     unknown_keys: Annotated[
-        list[str], Meta(description="Of the first page: keys of which every change between the instants was dropped.")
+        list[str], Meta(description="Of the first page: keys that lost every change between the instants.")
     ]
 
 

@@ -93,7 +93,7 @@ async def list_changes(call: Call) -> Response:
         if len(rows) <= take:
             return records, ""
         last = rows[take - 1]
-        return records, page.cursor_behind(str(last.at), str(last.number))
+        return records, page.cursor_after(str(last.at), str(last.number))
 
     records, following = await call.store.read(find)
     headers = page.cursor_headers(total=None, following=following, path=call.path, query=call.query)
@@ -108,7 +108,7 @@ async def compare(call: Call) -> Response:
     200: The differences.
     """
     moments = read_moments(call.query, now=call.now)
-    page, take, behind = _page(call)
+    page, take, after = _page(call)
 
     def find(reader: ReadTransaction) -> tuple[DataSinkComparisonRecord, str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
@@ -124,12 +124,12 @@ async def compare(call: Call) -> Response:
         if not comparison.is_known:
             return comparison, ""
         found = history_store.differences(
-            reader, sink, moments, behind=behind, take=take, most=call.settings.limits.compared_changes
+            reader, sink, moments, after=after, take=take, most=call.settings.limits.compared_changes
         )
         comparison.differences = [difference_record(StoredDifference._make(row), moments) for row in found.rows]
-        if behind is None:
+        if after is None:
             comparison.unknown_keys = history_store.unknown_keys(reader, sink, moments)
-        return comparison, page.cursor_behind(*map(str, found.behind)) if found.behind else ""
+        return comparison, page.cursor_after(*map(str, found.next_after)) if found.next_after else ""
 
     comparison, following = await call.store.read(find)
     # The next page compares the same instants.

@@ -154,7 +154,7 @@ def changes_of(
 
 
 def differences(
-    reader: ReadTransaction, sink: StoredSink, moments: Moments, *, behind: ChangePosition | None, take: int, most: int
+    reader: ReadTransaction, sink: StoredSink, moments: Moments, *, after: ChangePosition | None, take: int, most: int
 ) -> Walked[ChangePosition]:
     """Return up to ``take`` keys that differ between two instants, in the order of their first change.
 
@@ -175,7 +175,7 @@ def differences(
         return ChangePosition._make(row) if row else None
 
     return walk(
-        behind or ChangePosition(at=moments.since, number=_END),
+        after or ChangePosition(at=moments.since, number=_END),
         take=take,
         skip=0,
         most=most,
@@ -231,10 +231,10 @@ def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
 
 async def drop_old(store: Store, *, default: HistorySettings, now: int) -> int:
     """Drop changes that are too old, or of an ended history, in bounded steps. Return how many."""
-    dropped, behind = 0, 0
-    while sink := await store.read(partial(_next_sink, behind=behind)):
-        behind = sink[0]
-        step = partial(_drop_old, sink=behind, default=default, now=now)
+    dropped, after = 0, 0
+    while sink := await store.read(partial(_next_sink, after=after)):
+        after = sink[0]
+        step = partial(_drop_old, sink=after, default=default, now=now)
         dropped += await repeat(store, step, rows=_AT_ONCE)
     return dropped
 
@@ -244,12 +244,12 @@ def remove_changes(tx: Transaction, sink: int, most: int) -> int:
     return tx.run(_SQL["remove_changes"], {"sink": sink, "most": most})
 
 
-def _next_sink(reader: ReadTransaction, *, behind: int) -> Row | None:
-    return reader.one(_SQL["next_sink"], {"behind": behind})
+def _next_sink(reader: ReadTransaction, *, after: int) -> Row | None:
+    return reader.one(_SQL["next_sink"], {"after": after})
 
 
 def _drop_old(tx: Transaction, *, sink: int, default: HistorySettings, now: int) -> int:
-    row = _next_sink(tx, behind=sink - 1)
+    row = _next_sink(tx, after=sink - 1)
     if row is None or row[0] != sink:
         return 0
     _, changes, days, history_from, after = row

@@ -40,7 +40,7 @@ SORTABLE: Final = {
 async def get_sink(call: Call) -> Response:
     """Get a data sink (contract DS1).
 
-    The sink with all its entries in the order of their creation, those of one request by key. The query selects the
+    The sink with all its entries in the order of their creation; entries of one request are ordered by key. The query selects the
     entries of a search, another order, a page, or CSV. A page of a search examines at most $walked_rows entries: it may
     have fewer than `take`, or none, and still a Link rel=next. For a sink with more entries than that, a search is not
     counted, and sortedBy=updatedAt is rejected.
@@ -109,7 +109,7 @@ async def list_sinks(call: Call) -> Response:
 def create_sink(call: Call, new: NewDataSink) -> Work:
     """Create a data sink (contract DS5).
 
-    A sink, with entries if they are given; all of it or nothing.
+    The sink and the given entries are created together, or nothing is.
     201: The sink with its entries, in the order of the request.
     409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
     """

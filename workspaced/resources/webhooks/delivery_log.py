@@ -50,24 +50,24 @@ class StoredAttempt(NamedTuple):
 class DeliveryPage:
     """A page of deliveries, the newest first.
 
-    ``total`` None: they were not counted, because there are too many or this is not the first page. ``behind``: the id of the
-    last delivery before the next page; None: this is the last page.
+    ``total`` None: they were not counted, because there are too many or this is not the first page.
+    ``next_after``: the id of the last delivery before the next page; None: this is the last page.
     """
 
     deliveries: list[StoredDelivery]
     total: int | None
-    behind: str | None
+    next_after: str | None
 
 
 def list_deliveries(
-    reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
+    reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, after: str | None, most: int
 ) -> DeliveryPage:
     """Return a page of deliveries with this status (empty: any), among ``most`` deliveries at most.
 
-    ``behind``: the id of the last delivery before the page; None: the page begins with the newest.
+    ``after``: the id of the last delivery before the page; None: the page begins with the newest.
 
     Raises:
-        NotFoundProblem: there is no delivery ``behind``.
+        NotFoundProblem: there is no delivery ``after``.
         Invalid: ``skip`` is larger than ``most``.
     """
     wanted = {"webhook": webhook.number, "status": status}
@@ -84,12 +84,14 @@ def list_deliveries(
         row = reader.one(_SQL["deliveries_end"], values)
         return row[0] if row else None
 
-    found = walk(behind, take=take, skip=skip, most=most, matching=matching, end=end, position=lambda row: str(row[1]))
+    found = walk(after, take=take, skip=skip, most=most, matching=matching, end=end, position=lambda row: str(row[1]))
     total = None
-    if behind is None:
+    if after is None:
         walked, matches = reader.one(_SQL["count_deliveries"], {**wanted, "walk": most + 1}) or (0, 0)
         total = matches if walked <= most else None
-    return DeliveryPage(deliveries=[StoredDelivery._make(row) for row in found.rows], total=total, behind=found.behind)
+    return DeliveryPage(
+        deliveries=[StoredDelivery._make(row) for row in found.rows], total=total, next_after=found.next_after
+    )
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:

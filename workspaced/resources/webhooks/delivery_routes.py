@@ -56,7 +56,7 @@ class _DeliveryOperations:
         limits = call.settings.limits
         query = {"take": _DEFAULT_TAKE, **call.query}
         page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
-        behind = _delivery_id_of(page.cursor) if page.cursor else None
+        after = _delivery_id_of(page.cursor) if page.cursor else None
         status = call.query.get("status", "")
         if status and status not in _STATUSES:
             raise Invalid("bad_status", f"status must be one of {', '.join(_STATUSES)}.")
@@ -70,14 +70,14 @@ class _DeliveryOperations:
                     status=status,
                     take=page.take or 0,
                     skip=page.skip,
-                    behind=behind,
+                    after=after,
                     most=limits.walked_rows,
                 )
             except NotFoundProblem:  # removed after the previous page was read, with all older deliveries
                 raise Cursor.refused() from None
 
         found = await call.store.read(find)
-        following = page.cursor_behind(found.behind) if found.behind else ""
+        following = page.cursor_after(found.next_after) if found.next_after else ""
         headers = page.cursor_headers(total=found.total, following=following, path=call.path, query=call.query)
         return json_response([delivery_record(DeliveryRecord, one) for one in found.deliveries], headers=headers)
 

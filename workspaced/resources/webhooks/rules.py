@@ -1,4 +1,4 @@
-"""Rules of webhooks for several members, or by settings (contract H4, H5, H15). Performs no I/O."""
+"""Rules of webhooks that concern several members, or depend on settings (contract H4, H5, H15). Performs no I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
     """Return the given connection, with the stored secret if it has none.
 
     Raises:
-        Invalid: no secret is stored, or it was given for another token URL.
+        Invalid: no secret is stored, or the stored secret is for another token URL.
     """
     if given is None or given.client_secret:
         return given

@@ -129,7 +129,7 @@ class Worker:
         )
 
     def _claim_next(self, tx: Transaction) -> tuple[Claimed, Problem | None]:
-        """Claim the next delivery, or return the problem; it must not undo what was recorded before."""
+        """Claim the next delivery, or return the problem: an exception would undo what the transaction recorded before."""
         if self._stopping:
             return Claimed([]), None
         try:

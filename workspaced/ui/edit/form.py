@@ -32,7 +32,7 @@ _KINDS: Final[Mapping[str, Kind]] = {"boolean": "check", "number": "number", "ar
 _KIND_HINTS: Final[Mapping[str, str]] = {
     "lines": "One on each line.",
     "json": "An object as JSON.",
-    "secret": "Empty: the stored one stays.",
+    "secret": "Empty: the stored secret stays.",
 }
 _LONGEST_LINE: Final = 4_096
 """Members that may be longer have several lines in a form."""
@@ -40,11 +40,11 @@ _LONGEST_LINE: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field. ``present``: the stored value, if it is another one than at the beginning of the form.
+    """A field. ``present``: the stored value, if it differs from the value at the beginning of the form.
 
-    ``longest`` None: the service checks the length alone. ``options`` are the values and labels of a choice or of
-    several ones; the value of several ones has one on each line, as that of ``lines``. A secret is typed, and never shown.
-    A name with a dot is that of an object's member. Fields that are ``rare`` are folded.
+    ``longest`` None: the service checks the length alone. ``options``: the values and labels of a choice.
+    If several may be chosen, the value has one choice on each line, as the kind ``lines``. A secret is typed, and never shown.
+    A name with a dot is the path of an object's member. Fields that are ``rare`` are folded.
     """
 
     name: str
@@ -64,7 +64,7 @@ class FormField:
 class FormPage:
     """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form.
 
-    The button of a dangerous one has the words of the title.
+    The button of a dangerous form has the words of the title.
     """
 
     title: str
@@ -136,7 +136,7 @@ NEW_ID: Final = FormField(name="id", label="Id", hint="A UUID. Empty: the servic
 def schema_fields(
     schema: Schema, first: Sequence[str], *, without: Collection[str] = (), **more: Mapping[str, Any]
 ) -> list[FormField]:
-    """Return a field for each member of a body but its id: those of ``first``, then the other ones, folded.
+    """Return a field for each member of a body but its id: first the members ``first``, then the remaining members, folded.
 
     Kinds, labels and hints follow from the schema. ``more``: further fields of `FormField`, by the name of the member.
     """
@@ -164,7 +164,7 @@ def _schema_field(name: str, schema: Schema) -> FormField:
 
 
 def _first_form(schema: Schema) -> Schema:
-    """Return the schema, or the first one of alternatives: the other ones are null and short forms."""
+    """Return the schema, or its first alternative: further alternatives are null and short forms."""
     return _first_form(schema["anyOf"][0]) if "anyOf" in schema else schema
 
 
@@ -184,7 +184,7 @@ def _field_of(pointer: str, names: Collection[str]) -> str:
 
 
 def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the sent fields as members of a body. What is no number or no JSON stays a text, for the API to refuse."""
+    """Return the sent fields as members of a body. A malformed number or JSON stays a text, which the API refuses."""
     found: dict[str, Any] = {}
     for one in fields:
         member, _, part = one.name.partition(".")
@@ -257,8 +257,8 @@ async def save(
     """Change the members of ``wanted`` that differ, unless the record was changed since its form was shown.
 
     The values of the form are compared, not the version of the record, because each written entry changes the version of its
-    sink. If-Match covers the time between the comparison and the change. ``query`` is that of the read. Return the record before
-    the change.
+    sink. If-Match covers the time between the comparison and the change. Return the record before the change.
+    ``query``: the query of the read.
 
     Raises:
         ChangedMeanwhile: another user has changed a value of the form.
@@ -284,7 +284,7 @@ async def save(
 
 
 def _is_same(value: object, present: object) -> bool:
-    """Return whether a member is as stored. An item of a list may have line breaks, which are more lines in its field."""
+    """Return whether a member equals the stored value. A line break in an item of a list begins a line in its field."""
     if isinstance(value, list) and isinstance(present, list):
         return value == _read_lines(as_text(present))
     if isinstance(value, str) and isinstance(present, str):
@@ -319,7 +319,7 @@ def as_text(value: object) -> str:
 
 
 def conflicting(page: FormPage, changed: ChangedMeanwhile) -> FormPage:
-    """Return the form again, with the user's values and beside them the present ones."""
+    """Return the form again, with the user's values and the present values beside them."""
     fields = [
         dataclasses.replace(one, present=present)
         if (present := changed.present.get(one.name)) is not None and present != one.value

@@ -105,7 +105,8 @@ def write_entries(
     ``ending``: why a value that differs ends.
     ``dated``: an equal entry gets this run and position, so that they show which record was the last.
     ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
-    ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values, if another one.
+    ``succeeds``: the owners of the entries no longer name them.
+    ``ended_by``: the run that ends former values; None: the target's run.
     """
     connection, sink, partition, run = target.connection, target.sink, target.partition, target.run
     inserted = fresh and _insert(target, entries)

@@ -6,7 +6,7 @@ INSERT INTO also_named (sink, key, partition, run, value, data_type, row_hash, p
 ON CONFLICT (sink, key, partition) DO UPDATE SET run = excluded.run, value = excluded.value, data_type = excluded.data_type,
   row_hash = excluded.row_hash, position = excluded.position
 
--- Stores the present entries of the given keys (a JSON list) as names of their partitions, before they get another one.
+-- Stores the present entries of the given keys (a JSON list) as names of their partitions, before they get another name.
 -- name: also_named_keep
 INSERT OR REPLACE INTO also_named (sink, key, partition, run, value, data_type, row_hash, position)
 SELECT e.sink, e.key, e.partition, e.run, coalesce(e.last_read, e.value), e.data_type, e.row_hash, e.position

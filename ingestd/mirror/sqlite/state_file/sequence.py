@@ -1,7 +1,7 @@
 """The sequence file beside the state file: detects a state file that was replaced by an older copy.
 
 An older copy of the state file does not know what was sent since. So a separate file stores the number of the newest segment
-that was ever claimed; this number only grows. A state file with a smaller number is older than the content of the service.
+that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the service.
 The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one. It names the writer
 that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or a lost state file.
 
@@ -40,8 +40,8 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
     ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
-    ``state`` wrote; ``earlier``: those that one before it wrote. ``writer``: its name in the service; ``attempt``: that of the
-    last start.
+    ``state`` wrote; ``earlier``: the ids of the sinks that an earlier state file wrote.
+    ``writer``: the name of the writer in the service; ``attempt``: the attempt of the last start.
     """
 
     handed_out: int
@@ -55,7 +55,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 class SequenceFile:
     """The sequence file of one open state file. ``path``: path of the state file.
 
-    ``notice`` is a sentence if the state file is older than the sequence file or is another one, or if an earlier one is
+    ``notice`` is a sentence if the state file is older than the sequence file or is another file, or if an earlier file is
     missing; else it is empty. The table ``doubt`` then contains the doubtful sinks. ``now``: seconds since the epoch.
 
     Raises:
@@ -162,7 +162,7 @@ class SequenceFile:
         if fresh and earlier:
             reason = (
                 f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
-                "new one; what no source explains is listed by 'ingestd drift'."
+                "new state file. 'ingestd drift' lists entries that no source explains."
             )
         return reason, _Content(
             handed_out=newest,
@@ -198,7 +198,7 @@ def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, f
     if found is None:
         return "The state file was used before, but its sequence file is missing: it may be a copy." if had_name else ""
     if found.state != name:
-        return "The state file was replaced by another one."
+        return "The state file was replaced by another file."
     if found.handed_out > newest:
         return "The state file is older than what was last sent to the service: it was replaced by an older copy."
     return ""

@@ -53,7 +53,7 @@ def writing_owner(path: Path, statement: str) -> Iterator[list[sqlite3.Error | N
         thread.join()
 
 
-# A table that is a small part of the file is copied alone, another one with the file.
+# A table that is a small part of the file is copied alone, a larger table with the file.
 @pytest.mark.parametrize(("megabytes", "rows"), [(20, 40_000), (20, 2_000)])
 def test_no_write_of_the_owner_fails_and_each_reading_is_of_one_state(sqlite: Any, megabytes: int, rows: int) -> None:
     fill(sqlite, "p", rows, 200)

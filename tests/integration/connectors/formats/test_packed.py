@@ -155,7 +155,9 @@ def test_members_that_no_format_reads_are_left_out_with_a_notice() -> None:
     data = zipped({"a.csv": b"a\n1\n", "readme.txt": b"read me", "LICENSE": b"", "desktop.ini": b"[a]\nb=1\n"})
     (chunk,) = read_named("all.zip", data)
     assert (chunk.records.rows(), chunk.positions.to_list()) == ([("1",)], [2])
-    assert chunk.facts[NOTICE] == "No format reads its members readme.txt, LICENSE, so only the others were read."
+    assert (
+        chunk.facts[NOTICE] == "No format reads its members readme.txt, LICENSE, so only the other members were read."
+    )
 
 
 @pytest.mark.parametrize("place", ["directory", "member"])

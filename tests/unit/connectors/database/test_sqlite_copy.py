@@ -14,7 +14,7 @@ STEP_PAGES = 4096
 
 
 class Steps:
-    """A copy of a file of 400 MB, each step of which takes ``seconds``."""
+    """A copy of a file of 400 MB. Each step takes ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

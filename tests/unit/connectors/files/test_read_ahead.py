@@ -40,7 +40,7 @@ def test_only_one_item_waits_however_slow_the_caller_is() -> None:
         assert len(made) <= number + 2
 
 
-def test_a_failure_arrives_behind_the_items_before_it() -> None:
+def test_a_failure_arrives_after_the_items_before_it() -> None:
     def items() -> Iterator[int]:
         yield 1
         yield 2

@@ -1,4 +1,4 @@
-"""Retries of rejected records that their source does not repeat: a queue, and a log of which a rotated file is gone."""
+"""Retries of rejected records that their source does not repeat: a queue, and a log with a removed rotated file."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ async def test_the_limit_applies_to_the_decoded_size_and_decoding_stops_there() 
 @pytest.mark.parametrize(
     "content",
     [b"", b"{}", gzip.compress(b"[]")[:-1], gzip.compress(b"[]") + b"x", gzip.compress(b"[]") + gzip.compress(b"[]")],
-    ids=["empty", "plain", "cut off", "something behind it", "two members"],
+    ids=["empty", "plain", "cut off", "something after it", "two members"],
 )
 async def test_an_incomplete_gzip_body_is_rejected(content: bytes) -> None:
     with pytest.raises(Invalid):

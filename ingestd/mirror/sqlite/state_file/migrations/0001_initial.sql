@@ -224,7 +224,7 @@ CREATE INDEX entry_last_read ON entry (partition) WHERE last_read IS NOT NULL;
 -- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
 CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
 
--- Keys that more than one partition names. `entry` has the value of one partition, and here are those of the others: what the
+-- Keys that more than one partition names. `entry` has the value of one partition, and here are those of the other partitions: what the
 -- entry becomes if its partition no longer names it. The columns are those of `entry`.
 CREATE TABLE also_named (
   sink      INTEGER NOT NULL,

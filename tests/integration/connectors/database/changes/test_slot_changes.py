@@ -209,15 +209,15 @@ def test_a_commit_that_is_in_the_log_before_it_is_visible_is_not_missed(
 
 
 def test_the_slot_releases_the_log_of_readings_that_are_stored(scene: DatabaseScene, mirrored: MirroredTable) -> None:
-    behind = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) FROM pg_replication_slots"
+    held = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) FROM pg_replication_slots"
     with psycopg.connect(scene.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE other AS SELECT repeat('x', 100) FROM generate_series(1, 20000)")
         connection.execute("DROP TABLE other")
-        (before,) = connection.execute(behind).fetchone() or (0,)
+        (before,) = connection.execute(held).fetchone() or (0,)
         assert before > 2_000_000
         mirrored.poll()
         mirrored.poll()
-        (after,) = connection.execute(behind).fetchone() or (0,)
+        (after,) = connection.execute(held).fetchone() or (0,)
         assert after < 10_000  # the log of other tables is released, too
 
 

@@ -28,7 +28,7 @@ KEYS = {"the key of the row": "{id}", "a value": "{v}"}
 
 
 def _change(rng: random.Random, client: Client, clock: str) -> None:
-    """Change rows in ways of which some leave no sign in the cursor column."""
+    """Change rows. Some changes leave no sign in the cursor column."""
     row, other, value = rng.randrange(8), rng.randrange(8), rng.choice("abcdef")
     match rng.choice(["write", "write", "delete", "move", "unsigned"]):
         case "write":
