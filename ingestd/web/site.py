@@ -72,7 +72,7 @@ class Site:
         self._exports = ExportStreams(self._in_thread)
         self._drift_checks: set[asyncio.Future[Response]] = set()
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = [
-            *(("GET", re.compile(path), partial(self._page, read)) for path, read in _page_readers(pages)),
+            *(("GET", path, partial(self._page, read)) for path, read in _page_readers(pages)),
             ("GET", re.compile(r"/live"), self._stream),
             ("GET", re.compile(r"/assets/(?P<name>[\w.-]+)"), self._asset),
             ("GET", re.compile(r"/rejected\.csv"), self._export),
@@ -246,18 +246,21 @@ class Site:
         )
 
 
-def _page_readers(pages: PageContents) -> Iterator[tuple[str, Callable[..., PageContent]]]:
+def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callable[..., PageContent]]]:
     """Yield the path of each page, and the function that reads it from the fields of the query and the values of the path."""
-    yield r"/", lambda _: pages.overview()
-    yield r"/pipelines/(?P<name>[a-z0-9_-]+)", lambda _, name: pages.pipeline(name)
-    yield r"/files", lambda fields: pages.file(fields.get("name", ""))
-    yield r"/trace", lambda fields: pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
-    yield r"/rejected", lambda fields: pages.rejected(selection_of(fields), after=_row_number(fields.get("after", "0")))
-    yield r"/drift", lambda fields: pages.drift(fields.get("pipeline", ""), after=_drift_position(fields))
-    yield r"/configuration", lambda _: pages.configuration()
-    yield r"/held", lambda _: pages.held_runs()
+    yield re.compile(r"/"), lambda _: pages.overview()
+    yield re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), lambda _, name: pages.pipeline(name)
+    yield re.compile(r"/files"), lambda fields: pages.file(fields.get("name", ""))
+    yield re.compile(r"/trace"), lambda fields: pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
     yield (
-        r"/held/(?P<number>[1-9][0-9]{0,17})",
+        re.compile(r"/rejected"),
+        lambda fields: pages.rejected(selection_of(fields), after=_row_number(fields.get("after", "0"))),
+    )
+    yield re.compile(r"/drift"), lambda fields: pages.drift(fields.get("pipeline", ""), after=_drift_position(fields))
+    yield re.compile(r"/configuration"), lambda _: pages.configuration()
+    yield re.compile(r"/held"), lambda _: pages.held_runs()
+    yield (
+        re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})"),
         lambda fields, number: pages.held_run(int(number), after=fields.get("after", "")),
     )
 
