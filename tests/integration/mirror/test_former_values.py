@@ -165,3 +165,17 @@ def test_a_first_load_stores_no_former_value(stage: FormerStage) -> None:
     stage.read("1")
     with closing(sqlite3.connect(stage.path)) as connection:
         assert connection.execute("SELECT count(*) FROM former").fetchone() == (0,)
+
+
+def test_a_value_that_another_part_of_the_source_replaces_ended_by_the_run_that_gave_the_key_up(
+    stage: FormerStage,
+) -> None:
+    stage.script.deletes = "remove"
+    stage.read("1")
+    stage.script.write("q", [{"k": "a", "v": "2"}])
+    stage.reader.read_pass()
+    stage.script.write("q", [{"k": "b", "v": "2"}])
+    stage.reader.read_pass()
+    (now,) = stage.mirror.status.origins("a")
+    former = [(one.value, one.run, one.ended_by) for one in stage.mirror.status.former_values("a")]
+    assert ((now.value, now.run), former) == (("1", 1), [("2", 2, 3), ("1", 1, 2)])
