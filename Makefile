@@ -14,7 +14,7 @@ WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for half of their time, so one process more than the processors is faster.
-PARALLEL := --numprocesses $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); echo $$((n < 4 ? n : 4))) --dist loadfile
+PARALLEL := --numprocesses $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); echo $$((n < 4 ? n : 4))) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test test-fast check format lint types contracts site coverage simulate kill-test campaign race-test model-test changes-test bench soak hooks lock package package-test systemd-test newest-test release schema openapi clean

@@ -52,6 +52,16 @@ def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known_pattern", None)
 
 
+# The folders whose files may take more than half a minute.
+FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the folders of long tests first: a long file at the end keeps one process of several busy."""
+    items.sort(key=lambda item: item.nodeid.split("/")[1] not in FIRST)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say before a run of all tests which of them will be skipped."""
