@@ -222,6 +222,8 @@ class IntakeStore:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
             known = hold_of(connection, identity)
+        # What is left of an approved run is written by the next reading.
+        is_withheld = known is not None and known.state != "approved" and known.same_mapping and known.retries == retries
         if partition.replayable:
             # A queue is named, too, but has no record again: it confirms no value.
             self._opened.add(identity)
@@ -234,7 +236,7 @@ class IntakeStore:
             snapshot=partial(self._snapshot, identity) if current and not repeats else None,
             repeats=bool(repeats),
             awaiting=token if awaiting else None,
-            withheld=known.cursor if known and known.same_mapping and known.retries == retries else None,
+            withheld=known.cursor if known is not None and is_withheld else None,
         )
 
     def begin_run(
