@@ -14,7 +14,7 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from importlib.metadata import entry_points, requires, version
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from itertools import islice
 from pathlib import Path
 
@@ -102,12 +102,19 @@ def versions() -> dict[str, object]:
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "libraries": {name: version(name) for name in names},
+        "libraries": {name: _installed(name) for name in names},
         "connectors": {
             point.name: f"{point.dist.name} {point.dist.version}" if point.dist is not None else TEXT
             for point in entry_points(group=GROUP)
         },
     }
+
+
+def _installed(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # one for other versions of Python
+        return "not installed"
 
 
 def unit_state(unit: str, *, manager: Path = _MANAGER, program: str = "systemctl") -> dict[str, object]:
