@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 _CONFIG = """
@@ -80,9 +81,9 @@ class SftpServer:
     def stop(self) -> None:
         """Stop the server and its connections."""
         if self._process is not None:
-            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-            for pid in [self._process.pid, *map(int, children)]:
-                os.kill(pid, 9)
+            server = psutil.Process(self._process.pid)
+            for process in [server, *server.children(recursive=True)]:
+                process.kill()
             self._process.wait()
             assert self._process.stderr is not None
             self._process.stderr.close()
