@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ class SftpServer:
         if self._process is not None:
             server = psutil.Process(self._process.pid)
             for process in [server, *server.children(recursive=True)]:
-                process.kill()
+                with suppress(psutil.NoSuchProcess):  # some end with the one before
+                    process.kill()
             self._process.wait()
             assert self._process.stderr is not None
             self._process.stderr.close()
