@@ -112,7 +112,6 @@ async def _serve(
     serve: ServeListener,
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
-    heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
     supervising = group.create_task(assembly.supervisor.run(), name="supervisor")
 
     def start(part: str, run: Run) -> asyncio.Task[None]:
@@ -125,8 +124,9 @@ async def _serve(
     reloader.on_begin = lambda: heartbeat.reloading("Reading the configuration again.")
     reloader.on_end = lambda: heartbeat.reloaded(reloader.refusal or "The configuration was read again.")
     reloading = [start("reload", reloader.run), start("SIGHUP", lambda: _reload_at(reload_asked, reloader))]
+    control = ControlServer(state, perform=perform, emit=emit)
     side_tasks = [
-        start("control socket", ControlServer(state, perform=perform, emit=emit).run),
+        start("control socket", control.run),
         start("limits of what is rejected", assembly.retention.run),
         start("drift checks", assembly.drift_queue.run),
         start("drift schedule", assembly.drift_schedule.run),
@@ -136,6 +136,8 @@ async def _serve(
 
     if (listen := assembly.configuration.settings.listen) is not None:
         side_tasks.append(start("listener", lambda: serve(listen, assembly)))
+    await control.started.wait()  # a command that follows the start of the unit finds the daemon
+    heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
 
     await shutdown.asked.wait()
     emit(StopRequested(signal=shutdown.signal))

@@ -42,6 +42,8 @@ class ControlServer:
         self._emit = emit
         self._connections: set[asyncio.Task[None]] = set()
         self._is_stopping = False
+        self.started = asyncio.Event()
+        """Set when commands find the daemon, or when it goes on without the socket."""
 
     async def run(self) -> None:
         """Listen until cancelled; every connection then gets its response or is closed.
@@ -54,10 +56,12 @@ class ControlServer:
         except OSError as error:
             reason = error.strerror or str(error)
             self._emit(ControlUnavailable(socket=str(self._file), reason=reason))
+            self.started.set()
             await asyncio.Event().wait()
             return
         try:
             server = await asyncio.start_unix_server(self._accept, sock=sock, limit=LONGEST_LINE)
+            self.started.set()
             try:
                 await asyncio.Event().wait()
             finally:

@@ -223,7 +223,9 @@ class IntakeStore:
             current = valid_through == changes
             known = hold_of(connection, identity)
         # What is left of an approved run is written by the next reading.
-        is_withheld = known is not None and known.state != "approved" and known.same_mapping and known.retries == retries
+        is_withheld = (
+            known is not None and known.state != "approved" and known.same_mapping and known.retries == retries
+        )
         if partition.replayable:
             # A queue is named, too, but has no record again: it confirms no value.
             self._opened.add(identity)
