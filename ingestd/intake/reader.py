@@ -597,14 +597,15 @@ class Reader:
         return batch.unchanged and (not state.current or self._uses_facts)
 
     def _reject(self, partition: Partition, reason: str) -> None:
-        if self._unreadable.record(partition.name, reason):
-            self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
+        is_new = self._unreadable.record(partition.name, reason)
         try:
             self.connector.failed(partition, reason)
         except Exception as error:  # noqa: BLE001 - as in PartitionAcknowledger
             self._report_unacknowledged(self._unmoved, partition.name, error)
         else:
             self._unmoved.clear(partition.name)
+        if is_new:  # from now on the connector explains the partition
+            self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
 
     def _report_unacknowledged(self, failures: Failures, name: str, error: Exception) -> None:
         """Record a failed acknowledgement, and log it once for each reason, because it is retried often."""
