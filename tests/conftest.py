@@ -52,7 +52,7 @@ def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known_pattern", None)
 
 
-# The folders whose files may take more than half a minute.
+# Their files may take more than half a minute.
 FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property")
 
 
