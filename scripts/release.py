@@ -28,7 +28,9 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 UNRELEASED = "## Unreleased\n"
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 PROGRAMS = Path(sys.executable).parent
-TESTED = ("tests", "bench", "scripts", "config", "docs", "systemd", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
+TESTED = (
+    "tests", "bench", "scripts", "config", "docs", "systemd", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
+)  # fmt: skip
 """Files that the tests read beside the installed packages. The packages are left out, because the tests import the wheel."""
 
 
