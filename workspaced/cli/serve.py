@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import uvloop
 
+from ingestd.process.hangup import defer_hangups
 from ingestd.process.logs import configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
@@ -80,6 +81,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL when it accepts requests."""
     configure_logs(level="debug" if dev else "info")
+    if tls_certificate is not None:
+        defer_hangups()  # a renewal during the start must not end the service
     try:
         settings = settings_from(os.environ, data=data, database=database, dev=dev)
         certificate = _certificate(tls_certificate, tls_key)

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 _WARNED_BEFORE: Final = timedelta(days=14)
@@ -44,16 +45,22 @@ class Certificate:
     def _load(self) -> ssl.SSLContext:
         try:
             first = x509.load_pem_x509_certificates(_content(self._certificate))[0]
+            public_key = first.public_key()
+        except UnsupportedAlgorithm as error:
+            sentence = f"The certificate in {self._certificate} has a key of an unsupported kind ({error})."
+            raise CertificateUnusable(sentence) from None
         except ValueError:
             raise CertificateUnusable(f"The file {self._certificate} has no certificate in PEM format.") from None
         try:
             key = load_pem_private_key(_content(self._key), password=None)
+        except UnsupportedAlgorithm as error:
+            raise CertificateUnusable(f"The key in {self._key} is of an unsupported kind ({error}).") from None
         except TypeError:
             sentence = f"The key in {self._key} is encrypted. Give a key without a password, with mode 0600."
             raise CertificateUnusable(sentence) from None
         except ValueError:
             raise CertificateUnusable(f"The file {self._key} has no private key in PEM format.") from None
-        if key.public_key() != first.public_key():
+        if key.public_key() != public_key:
             raise CertificateUnusable(f"The key in {self._key} is not that of the certificate in {self._certificate}.")
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2

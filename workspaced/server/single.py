@@ -8,10 +8,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from signal import Signals
+from signal import Signals, getsignal
 
 import structlog
 
+from ingestd.process.hangup import EarlyHangup
 from ingestd.process.http_server.server import HttpServer, listening
 from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
@@ -114,10 +115,13 @@ async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
 
 @contextmanager
 def signals_handled(handlers: Mapping[Signals, Callable[[], None]]) -> Iterator[None]:
-    """Call the handler of each signal on the running loop, during the block."""
+    """Call the handler of each signal on the running loop, during the block; also for a SIGHUP that was noted before."""
     loop = asyncio.get_running_loop()
     for number, handler in handlers.items():
+        before = getsignal(number)
         loop.add_signal_handler(number, handler)
+        if isinstance(before, EarlyHangup) and before.noted:
+            handler()
     try:
         yield
     finally:

@@ -2,5 +2,5 @@
 
 uvicorn has no time limit for a head, a body or the reading of a response, and no limit of connections that admits honest clients.
 `connection` wraps uvicorn's asyncio protocol. `registry` has the connections of a listener. `requests` wraps the listener's ASGI
-application.
+application. `tls` is the TLS below a connection.
 """

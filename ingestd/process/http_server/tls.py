@@ -20,7 +20,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """The transport of ``connection``, and the protocol of the transport below it.
 
     The connection is made before the handshake, so that it counts, and the deadline of its first head includes the handshake.
-    Until then `write` has no effect. After `close` it does not wait for the client's confirmation (RFC 8446, 6.1).
+    What is written before, the response to a refused connection, is sent after it. After `close` it does not wait for the client's
+    confirmation (RFC 8446, 6.1).
     """
 
     def __init__(self, connection: BoundedConnection, context: ssl.SSLContext) -> None:
@@ -30,6 +31,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._is_established = False
+        self._early = b""
 
     # Called by asyncio
 
@@ -57,6 +59,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             if not self._is_established:
                 self._session.do_handshake()
                 self._is_established = True
+                self.write(self._early)
             while content := self._session.read(_RECORDS_BYTES):
                 self._connection.data_received(content)
                 if self._below.is_closing():
@@ -77,11 +80,14 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send the data."""
-        if not self._is_established or self._below.is_closing():
+        if self._below.is_closing():
+            return
+        if not self._is_established:
+            self._early += data
             return
         rest = memoryview(data)
         while rest:
-            rest = rest[self._session.write(rest) :]  # a record takes 16 KiB
+            rest = rest[self._session.write(rest) :]
         self._flush()
 
     def close(self) -> None:

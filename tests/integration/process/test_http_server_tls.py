@@ -131,6 +131,15 @@ async def test_a_head_that_is_not_complete_in_time_gets_408(tmp_path: Path) -> N
         writer.transport.abort()
 
 
+async def test_a_refused_client_gets_the_reason(tmp_path: Path) -> None:
+    # contract G31
+    async with served(echo, tmp_path, connections=0) as listener:
+        reader, writer = await listener.connect()
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 503 ")
+        writer.transport.abort()
+        assert await listener.closed.get() == "too_many_connections"
+
+
 async def test_a_client_that_does_not_read_is_closed(tmp_path: Path) -> None:
     async with served(echo, tmp_path, stall_seconds=0.4) as listener:
         _, writer = await listener.connect(limit=4_096)
