@@ -148,7 +148,6 @@ class Application:
             observer=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
-
         self._maintenance_jobs = MaintenanceJobs(
             self._list_maintenance_jobs(clock),
             leases=JobLeases(self._store, now=now_ms),
@@ -205,7 +204,6 @@ class Application:
     def _list_incremental_jobs(self) -> tuple[IncrementalJob, ...]:
         settings = self._settings
         seldom = partial(IncrementalJob, store=self._store, every_seconds=settings.maintenance_seconds)
-        excess = partial(history_store.drop_excess, default=settings.history)
         return (
             seldom(
                 "remove_deleted_sinks",
@@ -225,7 +223,7 @@ class Application:
                 "drop_excess_entry_changes",
                 channel=CHANGES,
                 pending=history_store.has_excess,
-                step=excess,
+                step=partial(history_store.drop_excess, default=settings.history),
                 rows=1_000,
             ),
             IncrementalJob(

@@ -1,4 +1,8 @@
-"""The 32 rows of the interface document: the request, and the response by its table."""
+"""The 32 rows of the interface document: the request, and the response by its table.
+
+The records are from the tables and conventions of the document only, as a minimal client has them. Types are strict. Every listed
+member is required, and null only if the table says optional. Unlisted members are ignored, as JSON decoders do.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9_.*:/-]+", re.ASCII)
 class DomainEventType:
     """An event type. ``scope``: the permission that the owner of a webhook needs on the workspace.
 
-    ``subject``: the name of the schema of ``data.object`` in `workspaced.events.catalogue`.
+    ``subject``: the name of the schema of ``data.object`` in `_SUBJECTS`.
     """
 
     name: str

@@ -46,8 +46,7 @@ def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
     match = _FORM.fullmatch(header.strip())
     if not match:
         raise Invalid("bad_idempotency_key", "Idempotency-Key must have 1 to 255 printable ASCII characters.")
-    caller = call.principal.key_id if call.principal else ""
-    scope = "\n".join((caller, "POST", call.path, match[1] or match[2]))
+    scope = "\n".join((call.key_id, "POST", call.path, match[1] or match[2]))
     return IdempotencySlot(
         digest=hashlib.sha256(scope.encode()).digest(),
         fingerprint=hashlib.sha256(query_string + b"\n" + call.body).digest(),

@@ -45,7 +45,11 @@ def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
         ValueError: a name occurs twice, or a variant has no statement.
         KeyError: a statement names a part that the file does not have.
     """
-    texts = dict(_expanded(statements.load_statements(package, resource)))
+    texts: dict[str, str] = {}
+    for name, text in _expanded(statements.load_statements(package, resource)):
+        if name in texts:
+            raise ValueError(f"{resource} of {package} names '{name}' twice")
+        texts[name] = text
     variant = resource.removesuffix(".sql") + ".postgres.sql"
     variants: Mapping[str, str] = {}
     locks: Mapping[str, str] = {}

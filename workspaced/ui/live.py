@@ -33,7 +33,7 @@ _KEEPALIVE_SECONDS: Final = 15.0
 
 
 class LiveUpdates:
-    """The open streams of this process: in total, with sessions of one key, and from one address; 0: no limit."""
+    """The open streams of this process. ``limits`` bounds them in total, by key and by address; 0 for the last two: no limit."""
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:
         self._rendering = rendering

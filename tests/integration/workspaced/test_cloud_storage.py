@@ -405,6 +405,7 @@ async def test_a_repeated_post_gets_the_first_response_and_creates_no_second_fil
     assert again.json() == first.json()
 
 
+@pytest.mark.both_databases
 async def test_the_signature_of_an_upload_link_is_not_in_the_database(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:

@@ -356,7 +356,11 @@ class Prose:
 
 
 def read_prose(handler: object, limits: Limits) -> Prose | None:
-    """Return the prose of a handler; None if its docstring has no description."""
+    """Return the prose of a handler; None if its docstring has no description.
+
+    The first line is the summary; a contract clause in it is left out. Lines such as ``404: …`` describe responses, and continue
+    until the next one. Anything else is the description. ``$bulk_items`` is replaced by that limit.
+    """
     first, _, others = (inspect.getdoc(handler) or "").partition("\n\n")
     text, *responses = _RESPONSE.split(_LIMIT.sub(lambda found: str(getattr(limits, found[1])), others))
     if not text.strip():

@@ -10,7 +10,7 @@ from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.description import RequestBody, Success, listed
 from workspaced.http.openapi.shared import paging
-from workspaced.http.operations import Call, Operation
+from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import NO_CONTENT, Response, etag
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store
 from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRecord, version_record
@@ -89,19 +89,23 @@ async def get_metadata(call: Call) -> Response:
     return Response(status=200, headers=headers, body=file.metadata.encode())
 
 
-def replace_metadata(tx: Transaction, call: Call) -> Response:
+def replace_metadata(call: Call) -> Work:
     """Replace a file's metadata (contract CS4, C4).
 
     The whole object; without a body it does not change.
     200: Done.
     """
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
-    file = permission.writable_file(tx, call)
-    call.require_match(file.version)
-    if metadata not in {None, file.metadata}:
-        after = store.update_metadata(tx, call, file, metadata or "{}")
-        events.emit_metadata(tx, call, before=file, after=after)
-    return NO_CONTENT
+
+    def replace(tx: Transaction) -> Response:
+        file = permission.writable_file(tx, call)
+        call.require_match(file.version)
+        if metadata not in {None, file.metadata}:
+            after = store.update_metadata(tx, call, file, metadata or "{}")
+            events.emit_metadata(tx, call, before=file, after=after)
+        return NO_CONTENT
+
+    return Work(act=replace)
 
 
 async def get_file(call: Call) -> Response:
@@ -187,9 +191,14 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         get("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read).described(
             success=Success(OBJECT), etag=True
         ),
-        put("cloud_storage.replace_metadata", _METADATA, FILES_WRITE, replace_metadata, **write).described(
-            body=RequestBody(ref("Metadata"), {"material": "AlSi10Mg"}, required=False), etag=True
-        ),
+        put(
+            "cloud_storage.replace_metadata",
+            _METADATA,
+            FILES_WRITE,
+            prepare=replace_metadata,
+            anywhere=True,
+            body_bytes=limits.body_bytes,
+        ).described(body=RequestBody(ref("Metadata"), {"material": "AlSi10Mg"}, required=False), etag=True),
         get("cloud_storage.get", _ONE, FILES_READ, get_file, **read).described(success=Success(FileRecord), etag=True),
         get("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read).described(
             success=listed(FileRecord), query=(OF_WORKSPACE, *paging(limits, SORTABLE))

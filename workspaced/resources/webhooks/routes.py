@@ -120,12 +120,11 @@ class _WebhookOperations:
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
         egress = call.settings.egress
-        changes = wanted.given()
-        require_safe(changes.get("url"), changes.get("oauth"), egress)
-        secret = changes.pop("secret", None)
+        given = wanted.given()
+        require_safe(given.get("url"), given.get("oauth"), egress)
+        secret = given.pop("secret", None)
         webhook = self._get_by_path(tx, call)
         call.require_match(webhook.version)
-        given = dict(changes)
         if "oauth" in given:
             given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
         if given.get("label") == "":

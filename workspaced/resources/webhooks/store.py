@@ -60,7 +60,7 @@ def find_by_number(reader: ReadTransaction, secret_box: SecretBox, number: int) 
 
 
 def create_webhook(tx: Transaction, call: Call, secret_box: SecretBox, new: NewWebhook, *, webhook_id: str) -> None:
-    """Insert a webhook, which belongs to ``actor``, with its first secret.
+    """Insert a webhook, which belongs to the caller, with its first secret.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
