@@ -93,6 +93,12 @@ class CursorMover:
         return moved
 
     def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:
+        for held in self.held_runs():
+            if (held.pipeline, held.partition) == (request.pipeline, stored.partition):
+                raise RequestRefused(
+                    f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "
+                    f"'ingestd discard {held.run}' first."
+                )
         if stored.cursor is None:
             raise RequestRefused(f"'{stored.partition}' has no cursor: its next reading reads everything anyway.")
         move: CursorMove = "backfill" if request.action == "backfill" else "cancel"
@@ -105,10 +111,4 @@ class CursorMover:
                 f"Pipeline '{request.pipeline}' reads no table of changes, so it has no backfill. "
                 f"'ingestd cursor reset {request.pipeline} --all' has everything read again."
             )
-        for held in self.held_runs():
-            if (held.pipeline, held.partition) == (request.pipeline, stored.partition):
-                raise RequestRefused(
-                    f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "
-                    f"'ingestd discard {held.run}' first."
-                )
         return moved

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
@@ -142,13 +141,21 @@ def open_connector(
     return connector_class(source.connector)(source.options, context)
 
 
-def open_or_report(configuration: Configuration, pipeline: PipelineSettings, **options: Any) -> Connector:
-    """Return the pipeline's connector, or one that reports at each pass why it can't be opened.
-
-    ``options``: see `open_connector`.
-    """
+def open_or_report(
+    configuration: Configuration,
+    pipeline: PipelineSettings,
+    *,
+    emit: Emit,
+    keeps: bool,
+    until: float | None = math.inf,
+    wake: Callable[[str], None] = lambda _: None,
+    files_read: FilesRead | None = None,
+) -> Connector:
+    """Return the pipeline's connector, or one that reports at each pass why it can't be opened; see `open_connector`."""
     try:
-        return open_connector(configuration, pipeline, **options)
+        return open_connector(
+            configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, files_read=files_read
+        )
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
         return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 

@@ -67,6 +67,7 @@ class ControlServer:
             finally:
                 server.close()
         finally:
+            self.started.set()
             self._file.unlink(missing_ok=True)
             sock.close()
             self._is_stopping = True
