@@ -118,15 +118,17 @@ class DatabaseConnector(Connector):
         if self._login.refused is not None:
             return str(self._login.refused)
         sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
-        if self._listener is not None:
-            sentence = f"{sentence} {self._listener.sentence}"
+        listener = self._listener  # the end of `listen` clears it in another thread
+        if listener is not None:
+            sentence = f"{sentence} {listener.sentence}"
         guarantee = self._created_changes.guarantee if self._created_changes is not None else None
         return sentence if guarantee is None else f"{sentence} {_guaranteed(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
         """Return whether it listens, how changes are found and why, what would improve it, and which rows need the sweep."""
-        if self._listener is not None:
-            yield self._listener.sentence
+        listener = self._listener
+        if listener is not None:
+            yield listener.sentence
         changes = self._created_changes
         if changes is not None and changes.guarantee is not None:
             guarantee = changes.guarantee

@@ -47,7 +47,11 @@ class ListenConnection:
         self.where = str(self._options.address())
         """The address that is listened to, without a password."""
         self._connection = connect(self._options, finds_code=False)
-        self._socket = socket.socket(fileno=os.dup(self._connection.fileno()))
+        try:
+            self._socket = socket.socket(fileno=os.dup(self._connection.fileno()))
+        except OSError:
+            self._connection.close()
+            raise
         try:
             with self._limited():
                 self._begin(str(options.notify))
@@ -173,6 +177,8 @@ class NotificationListener:
         with self._login.attempt():
             self._connection = ListenConnection(self._options)
         with closing(self._connection) as connection:
+            if self._stopping:
+                return
             since = datetime.fromtimestamp(self._context.now(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             self.sentence = f"Listens on {self._channel} of {connection.where} since {since}."
             self._context.log(self.sentence)

@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from connectors.database.port import ReadSession
@@ -86,9 +85,8 @@ class _InnodbList:
         }
 
 
-@cache
-def _list_of(_server: str) -> _InnodbList:
-    return _InnodbList()
+_LISTS: dict[str, _InnodbList] = {}
+"""The list of each server, which all readers of the process share."""
 
 
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
@@ -102,7 +100,8 @@ def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
     """Return the same of InnoDB; it needs the PROCESS privilege."""
-    return _list_of(session.scalar(_INNODB_SERVER) or "").observe(session)
+    server = session.scalar(_INNODB_SERVER) or ""
+    return _LISTS.setdefault(server, _InnodbList()).observe(session)
 
 
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
