@@ -24,7 +24,7 @@ OpenReader: TypeAlias = Callable[[], AbstractContextManager[Observer]]
 NOTES = ("_reason", "_field", "_file", "_row", "_number")
 _PAGE = 1_000
 _RECORDS = 2_000
-"""The number of rejections with columns that are read at once."""
+"""The number of rejections that are read at once with their columns."""
 
 
 class SeveralTables(IngestdError):

@@ -13,7 +13,7 @@ from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping import MappingStep, RecordSteps
-from ingestd.core.record import Batch, Partition, Position, location_text
+from ingestd.core.record import Batch, Partition, Position, location_text, position_at
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.parts import open_connector
@@ -191,11 +191,8 @@ def _first(batch: Batch, mask: pl.Series) -> _Found | None:
     index = mask.arg_max() if mask.any() else None
     if index is None:
         return None
-    position = batch.positions[index]
     return _Found(
-        record=batch.records[index : index + 1],
-        position=position if isinstance(position, str) else int(position),
-        facts=batch.facts,
+        record=batch.records[index : index + 1], position=position_at(batch.positions, index), facts=batch.facts
     )
 
 

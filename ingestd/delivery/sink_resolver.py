@@ -235,7 +235,7 @@ class SinkCreation:
             response = await self._request(workspace, first)
             self._lane.read_back.note_response(response, (part.segment for part in claim.parts))
             if response.value is not None and response.value.entries is not None and not response.replayed:
-                await self._remember(lane, workspace, response.value, adopted=True, entries=len(first))
+                await self._remember(lane, workspace, response.value, entries=len(first))
                 await self._lane.results.acknowledge_all(claim, response)
                 return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
             await self._lane.results.release(claim, response)
@@ -254,7 +254,7 @@ class SinkCreation:
     async def _create_empty(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker:
         response = await self._request(workspace, ())
         if response.value is not None and not response.replayed:
-            await self._remember(lane, workspace, response.value, adopted=True, entries=0)
+            await self._remember(lane, workspace, response.value, entries=0)
             return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
         await self._lane.results.record_attempt(response)
         return self._blocker(response)
@@ -275,8 +275,8 @@ class SinkCreation:
             self._lane.keys.record_refusal()
         return response
 
-    async def _remember(self, lane: int, workspace: str, sink: SinkSummary, *, adopted: bool, entries: int) -> None:
-        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=adopted)
+    async def _remember(self, lane: int, workspace: str, sink: SinkSummary, *, entries: int) -> None:
+        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=True)
         self._lane.emit(SinkCreated(sink=str(self._lane.address), sink_id=sink.id, entries=entries))
 
     def _blocker(self, response: ServiceResponse[SinkSummary]) -> Blocker:

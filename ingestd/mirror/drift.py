@@ -1,6 +1,6 @@
 """Drift: differences between the content of a sink and the confirmed state of the mirror.
 
-Part of the port that `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_drift.py``.
+Values of the mirror, which `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_drift.py``.
 
 A check begins, receives the content of the service in chunks, and ends with findings. Guarantees:
 

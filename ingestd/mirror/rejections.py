@@ -1,6 +1,6 @@
 """Rejections: their selection, their details, and the operations on them.
 
-Part of the port that `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_rejections.py``.
+Values of the mirror, which `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_rejections.py``.
 """
 
 from __future__ import annotations

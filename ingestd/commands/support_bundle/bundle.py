@@ -206,7 +206,7 @@ def reason_form(reason: str) -> str:
 def counts_by_reason(rejections: Iterable[Rejection], *, known: Collection[str]) -> list[dict[str, object]]:
     """Return the numbers of the first ``MOST`` rejections by pipeline, subject, HTTP status and form of the reason."""
     found = Counter(
-        (one.pipeline if one.pipeline in known else "<text>", one.subject, one.status, reason_form(one.reason))
+        (one.pipeline if one.pipeline in known else TEXT, one.subject, one.status, reason_form(one.reason))
         for one in islice(rejections, MOST)
     )
     return [

@@ -223,9 +223,8 @@ class IntakeStore:
             current = valid_through == changes
             known = hold_of(connection, identity)
         # What is left of an approved run is written by the next reading.
-        is_withheld = (
-            known is not None and known.state != "approved" and known.same_mapping and known.retries == retries
-        )
+        if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
+            known = None
         if partition.replayable:
             # A queue is named, too, but has no record again: it confirms no value.
             self._opened.add(identity)
@@ -238,7 +237,7 @@ class IntakeStore:
             snapshot=partial(self._snapshot, identity) if current and not repeats else None,
             repeats=bool(repeats),
             awaiting=token if awaiting else None,
-            withheld=known.cursor if known is not None and is_withheld else None,
+            withheld=known.cursor if known is not None else None,
         )
 
     def begin_run(

@@ -34,6 +34,7 @@ from ingestd.mirror.sqlite.entries.snapshots import (
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejections.rejected_rows import find_corrected, find_vanished
 from ingestd.mirror.sqlite.rejections.rejected_store import reopen
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.amendment import find_unnamed, is_undecided
 from ingestd.mirror.sqlite.runs.held_runs import (
     EndOfRun,
@@ -53,8 +54,6 @@ _DEFERRED = (
     "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "
     "'ingestd rejected list' shows it."
 )
-
-_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected", "notice")
 
 
 class RunFinisher:
@@ -196,8 +195,8 @@ class RunFinisher:
 
     def _end_unwritten(self, connection: sqlite3.Connection, run: RunState, withheld: HeldRun) -> RunSummary:
         run.repeated_keys.store_notice(connection, run.id)
-        row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
-        return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=False, withheld=withheld)
+        *counts, notice = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
+        return from_row(RunSummary, counts, collided=False, withheld=withheld, notice=notice)
 
     def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
         """Write what is staged, and end the run. ``collides``: it is known that the differences cannot be used."""
@@ -231,10 +230,10 @@ class RunFinisher:
             if run.staged:
                 connection.execute(SQL["staging_clear"], (run.id,))
             run.repeated_keys.store_notice(connection, run.id)
-            row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
+            *counts, notice = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
             if not collided and (seen is not None or end.partial):
                 replaces = drop_hold(connection, run.partition)
-            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided, replaces=replaces)
+            summary = from_row(RunSummary, counts, collided=collided, replaces=replaces, notice=notice)
             if not collided:
                 self._end_reading(connection, run, end, changed=summary.changed)
             connection.execute(SQL["run_forget_idle"], (run.partition, run.id))

@@ -63,18 +63,14 @@ class StateFile:
         self.unwritable = ""
         self.on_unwritable: Callable[[str], None] = lambda _: None
         self.on_writable: Callable[[], None] = lambda: None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = lock_state(path)
-            try:
-                os.close(open_state_file(path))
-            except OSError:
-                os.close(self._lock)
-                raise
-        except OSError as error:
-            raise unopenable(error, path) from error
         with ExitStack() as undo:
-            undo.callback(os.close, self._lock)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = lock_state(path)
+                undo.callback(os.close, self._lock)
+                os.close(open_state_file(path))
+            except OSError as error:
+                raise unopenable(error, path) from error
             with named_errors(path, opened=False):
                 self._writer = self._connect(f"file:{_quoted(path)}")
                 undo.callback(self._writer.close)
