@@ -188,6 +188,8 @@ class FileSource(Connector):
         """
         # A cursor with an offset does not say that the file was read to its end.
         whole = {number: item for number, item in enumerate(partitions) if "offset" not in item[1]}
+        if not whole:
+            return [None] * len(partitions)
         try:
             with translate_errors(self._state.folder):
                 self._state.drop.check()  # otherwise a file on an unmounted share would count as removed

@@ -70,9 +70,11 @@ class RequestLoop:
         self._interrupted = False
 
     async def _cancel(self, abort: Callable[[], None] = lambda: None) -> None:
-        abort()
-        for task in list(self._running):
-            task.cancel()
+        try:
+            abort()
+        finally:
+            for task in list(self._running):
+                task.cancel()
 
     def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
         """Run ``last`` and end the thread. A later `run` starts a new thread."""

@@ -139,7 +139,8 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
         facts=chunk.facts,
         unreadable=chunk.unreadable,
     )
-    _send(channel, msgspec.json.encode(header), records + positions)
+    # A format may give any mapping as facts or record.
+    _send(channel, msgspec.json.encode(header, enc_hook=dict), records + positions)
 
 
 def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
