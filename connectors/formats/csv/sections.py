@@ -203,7 +203,7 @@ class SectionReader:
         return True
 
     def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
-        """Read some sections record by record; if they end in a too large one, put back what follows it and return False."""
+        """Read some sections record by record; if a too large record ends them, put back what follows it and return False."""
         final = block.final and end == len(block.ends)
         buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
         chunk = self._reader.read_tolerant(buffer, self._location, final=final)

@@ -102,7 +102,7 @@ def describe_extra_lines(record: bytes) -> str:
 
 
 def find_fault(fields: Sequence[str], columns: int, encoding: str = "utf-8") -> str:
-    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: its name."""
+    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: of the file, by name."""
     if len(fields) != columns:
         return f"The row has {counted(len(fields), 'field')} but the header names {columns}."
     text = "".join(fields)

@@ -48,7 +48,7 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """``problems``: the error or other reason why a cell has no value. ``texts``: those that calamine shortens."""
+    """``problems``: the error or other reason why a cell has no value. ``texts``: the text of cells that calamine shortens."""
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))

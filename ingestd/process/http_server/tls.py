@@ -20,8 +20,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """The transport of ``connection``, and the protocol of the transport below it.
 
     The connection is made before the handshake, so that it counts, and the deadline of its first head includes the handshake.
-    What is written before, the response to a refused connection, is sent after it. After `close` it does not wait for the client's
-    confirmation (RFC 8446, 6.1).
+    What is written before, the response to a refused connection, is sent after it. After `close` it does not wait for the
+    client's confirmation (RFC 8446, 6.1).
     """
 
     def __init__(self, connection: BoundedConnection, context: ssl.SSLContext) -> None:
