@@ -61,7 +61,8 @@ async def sync(
 ) -> SyncReport:
     """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
 
-    ``passes``: the reports of passes that are stored already. With them, no source is read and no sink is compared with its sources.
+    ``passes``: the reports of passes that are stored already. With them, no source is read, and no
+    sink is compared with its sources.
 
     Ends early at a signal and after ``timeout_seconds``. It also ends if all pending entries are blocked until a person acts,
     for example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
