@@ -23,6 +23,8 @@ from tests.support.workspaced_process import WorkspaceService, new_key
 
 ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "3"))
 SHARE = 0.05
+LONGEST_SECONDS = 150.0
+"""An attempt makes several requests, so ten of a lane may fail in a row. The pauses between them add up to half a minute."""
 SEED = int(os.environ.get("INGESTD_KILL_SEED", "10"))
 
 
@@ -99,10 +101,10 @@ def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_pat
         try:
             # The faults continue. The daemon delivers everything without help: lanes wait only for their next attempt.
             for pipeline, file in last:
-                daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
+                daemon.wait_for("partition_settled", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file)
             scene.drop()
             for pipeline, file in scene.waiting():
-                daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
+                daemon.wait_for("partition_settled", within_seconds=LONGEST_SECONDS, pipeline=pipeline, partition=file)
             assert daemon.stop() == 0
         finally:
             daemon.close()

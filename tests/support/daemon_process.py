@@ -244,9 +244,11 @@ class Daemon:
                 found.append(json.loads(line))
         return [event for event in found if isinstance(event, dict)]
 
-    def wait_for(self, name: str, *, nth: int = 1, **fields: Any) -> dict[str, Any]:
+    def wait_for(
+        self, name: str, *, nth: int = 1, within_seconds: float = DEADLINE_SECONDS, **fields: Any
+    ) -> dict[str, Any]:
         """Return the first event of that name with these fields, or the ``nth``."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + within_seconds
         while True:
             with self._arrived:
                 count = len(self.lines)
