@@ -1,4 +1,4 @@
-"""The progress output of `ingestd sync`: a live display on a terminal, else a line for each event.
+"""The progress of `ingestd sync` and `ingestd plan`: a live display on a terminal; else, for a sync, a line for each event.
 
 A full or closed output neither ends nor delays the sync.
 """
@@ -37,6 +37,24 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
         yield _LiveDisplay(display)
+
+
+@contextmanager
+def reading_progress(*, terminal: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that adds a number of read records to a live display on standard error, if that is a terminal.
+
+    Standard output has the result alone. The function may be called from any thread.
+    """
+    if not terminal:
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("reading: {task.completed} records"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        reading = display.add_task("", total=None)
+        yield lambda records: display.advance(reading, records)
 
 
 @contextmanager

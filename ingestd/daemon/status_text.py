@@ -9,7 +9,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.reporting import describe_changes, format_rejection, held_line
+from ingestd.daemon.reporting import describe_changes, format_rejection, held_line, pause_sentence
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus
@@ -37,6 +37,8 @@ def _status_lines(found: Status) -> Iterator[str]:
     yield from _source_lines(found)
     for held in found.held:
         yield held_line(held)
+    for pause in found.paused:
+        yield f"pipeline {pause.pipeline}: {pause_sentence(pause)}"
     for pipeline in found.pipelines:
         yield f"pipeline {pipeline.name}: {last_run_sentence(pipeline)}"
         yield from (f"pipeline {pipeline.name}: {sentence}" for sentence in notice_sentences(pipeline))

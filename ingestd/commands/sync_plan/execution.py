@@ -48,10 +48,12 @@ class Interrupted(Exception):
         self.exit_status = 128 + signal.Signals[name].value
 
 
-async def plan(configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit) -> Planned:
+async def plan(
+    configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit, on_records: Callable[[int], None]
+) -> Planned:
     """Return what a sync of the pipelines ``names`` would do. Nothing is written except a private temporary folder.
 
-    A running daemon is not delayed. ``rows``: see `make_plan`.
+    A running daemon is not delayed. ``rows``, ``on_records``: see `make_plan`.
 
     Raises:
         MirrorError: the state file can't be read.
@@ -62,7 +64,7 @@ async def plan(configuration: Configuration, names: Sequence[str], *, rows: int,
         with _private_folder() as folder:
             copy = await to_end(partial(StateCopy, configuration.settings.state, folder, now=time.time))
             with closing(copy):
-                return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit)
+                return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit, on_records=on_records)
 
     return await _until_signal(make)
 
