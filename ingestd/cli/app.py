@@ -55,6 +55,15 @@ class DaemonVerbs(Verbs):
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")
     """Libraries that a verb imports at their first use."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "validate": "check",
+        "apply": "sync",
+        "start": "run",
+        "daemon": "run",
+        "explain": "why",
+        "history": "trace",
+    }
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb. A reload that is requested while the daemon is being imported must not end it."""
         if cmd_name == "run":

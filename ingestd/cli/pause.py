@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.daemon.configuration import Configuration
@@ -16,7 +17,7 @@ from ingestd.process.terminal_text import echo
 
 
 @click.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @with_configuration_without_secrets
 def pause(configuration: Configuration, pipeline: str) -> None:
     """Stop reading a PIPELINE and sending its entries, until 'ingestd resume'.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration
 from ingestd.cli.progress import reading_progress
 from ingestd.commands.loop import run_to_end
@@ -31,7 +32,7 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
 
 
 @click.command()
-@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.argument("pipelines", type=PIPELINE, nargs=-1, metavar="[PIPELINE]...")
 @click.option(
     "--rows",
     type=click.IntRange(min=0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.pause import control
 from ingestd.daemon.configuration import Configuration
@@ -11,7 +12,7 @@ from ingestd.process.terminal_text import echo
 
 
 @click.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @with_configuration_without_secrets
 def resume(configuration: Configuration, pipeline: str) -> None:
     """End the pause of a PIPELINE.

@@ -9,6 +9,7 @@ from typing import get_args
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import configuration_at, with_configuration_path
 from ingestd.cli.pause import report
 from ingestd.commands.loop import run_to_end
@@ -27,7 +28,7 @@ from ingestd.web.event_counts import EventCounts
 
 
 @click.command()
-@click.argument("pipeline", required=False)
+@click.argument("pipeline", type=PIPELINE, required=False)
 @click.option(
     "--log-level",
     type=click.Choice(get_args(Level)),

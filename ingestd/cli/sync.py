@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, with_configuration
 from ingestd.cli.progress import progress
 from ingestd.commands.loop import run_to_end
@@ -25,7 +26,7 @@ _DIFFERENCES = 10
 
 
 @click.command()
-@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.argument("pipelines", type=PIPELINE, nargs=-1, metavar="[PIPELINE]...")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after this time.")
 @click.option(
     "--plan",

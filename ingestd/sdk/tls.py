@@ -31,7 +31,7 @@ def find_tls_error(error: BaseException) -> ssl.SSLError | None:
     return None
 
 
-def classify(error: ssl.SSLError) -> TlsFault:
+def tls_fault(error: ssl.SSLError) -> TlsFault:
     """Return what failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _VERIFICATION.get(error.verify_code, "other")
