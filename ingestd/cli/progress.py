@@ -16,16 +16,26 @@ from ingestd.daemon.reporting import describe_changes
 from ingestd.process.line_queue import LineQueue
 from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import Emit, Event, log_event
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
-from ingestd.telemetry.catalogue.intake import PartitionRead
+from ingestd.telemetry.catalogue.delivery import (
+    DeliveryPaused,
+    EntriesDelivered,
+    EntriesParked,
+    SinkAdopted,
+    SinkCreated,
+)
+from ingestd.telemetry.catalogue.intake import PartitionParked, PartitionRead, RunHeld, SourceStopped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+_REPORTED = (DeliveryPaused, PartitionParked, RunHeld, SourceStopped)
+"""Events with a sentence that the report at the end of a sync has."""
+
+
 @contextmanager
 def progress(*, terminal: bool) -> Iterator[Emit]:
-    """Yield an `Emit` that prints events while the context is open. Warnings and errors go to the log, too."""
+    """Yield an `Emit` that prints events while the context is open. Other warnings and errors go to the log."""
     if not terminal:
         with _line_output() as write:
             yield lambda event: _print_line(event, write)
@@ -75,7 +85,11 @@ def _print_line(event: Event, write: Callable[[str], object]) -> None:
     line = _event_line(event)
     if line:
         write(safe_line(line))
-    if event.level in {"warning", "error"}:
+    _log(event)
+
+
+def _log(event: Event) -> None:
+    if event.level in {"warning", "error"} and not isinstance(event, _REPORTED):
         log_event(event)
 
 
@@ -108,8 +122,7 @@ class _LiveDisplay:
         self._display.update(
             self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")
         )
-        if event.level in {"warning", "error"}:
-            log_event(event)
+        _log(event)
 
 
 def _event_line(event: Event) -> str:

@@ -21,7 +21,6 @@ from ingestd.client.transport import TransportOptions
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
-from ingestd.sdk.tls import tls_fault
 from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
@@ -223,6 +222,8 @@ def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
     if isinstance(error, httpx.ConnectError):
         for cause in _causes(error):
             if isinstance(cause, ssl.SSLError):
+                from ingestd.sdk.tls import tls_fault  # noqa: PLC0415 - the package imports much
+
                 return Fault.NO_TLS if tls_fault(cause) == "no tls" else Fault.TLS
             if isinstance(cause, socket.gaierror):
                 if not by_proxy:

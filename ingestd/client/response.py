@@ -9,6 +9,7 @@ import msgspec
 from ingestd.client.bodies import decode_json
 from ingestd.client.records import ProblemError
 from ingestd.core.outcome import Facts, Outcome
+from ingestd.core.phrases import named
 from ingestd.core.rate import Announced
 from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
@@ -40,9 +41,11 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The service's own text in one line, at most 500 characters."""
+        """The service's own text in one line, at most 500 characters, with each sentence once."""
         own = self.detail or self.title or self.error
-        places = "; ".join(f"{error.pointer}: {error.detail or error.code}".strip(": ") for error in self.errors[:5])
+        # The text of an only error is often that of the whole, and a text about a member often begins with its pointer.
+        more = [error for error in self.errors if not error.detail or error.detail not in own]
+        places = "; ".join(named(error.pointer, error.detail or error.code) for error in more[:5])
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
         text = f"The service says: {said}" if said else ""
         return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"

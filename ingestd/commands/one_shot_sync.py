@@ -95,6 +95,7 @@ async def sync(
                 await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
                 if not working.done():
                     shutdown.ask("timeout")
+                    stuck = [lane for lane in assembly.dispatcher.report() if lane.status == "paused"]
                 shutdown.step = "ending the passes and the requests in flight"
                 for reader in assembly.readers:
                     reader.stop()

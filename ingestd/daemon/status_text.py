@@ -104,10 +104,16 @@ def _drift(sink: SinkStatus) -> str:
     if checked is None:
         return "not read back yet"
     if checked.at is None:
-        return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
+        return f"could not be read back {moment(checked.tried_at)}: {_failure(sink, checked)}"
     result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
-    failed = f" (failed {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
+    failed = f" (failed {moment(checked.tried_at)}: {_failure(sink, checked)})" if checked.failure else ""
     return f"read back {moment(checked.at)}: {result}{failed}"
+
+
+def _failure(sink: SinkStatus, checked: DriftStatus) -> str:
+    """Return why the sink could not be read back, for the middle of a line that also has why its delivery is blocked."""
+    is_known = sink.pending and sink.trouble is not None and sink.trouble.sentence == checked.failure
+    return "for the same reason" if is_known else checked.failure.removesuffix(".")
 
 
 def _counts(checked: DriftStatus) -> str:

@@ -7,7 +7,6 @@ import importlib
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -90,6 +89,8 @@ class Verbs(click.Group):
         word = args[0]
         if word in self.verbs or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
         near = self.elsewhere.get(word) or next(iter(get_close_matches(word[:_COMPARED], self.verbs, n=1)), "")
         hint = f" Did you mean '{near}'?" if near else ""
         raise click.UsageError(f"There is no command '{word}'.{hint}", ctx=ctx)
