@@ -105,6 +105,14 @@ def test_the_pause_of_a_pipeline_that_is_not_configured_any_more_can_be_ended(sc
     assert "paused" not in scene.here("status").stdout
 
 
+def test_a_renamed_pipeline_stays_paused(scene: PlanScene) -> None:
+    scene.here("pause", "parts")
+    scene.config.write_text(scene.config.read_text().replace("{name: parts,", "{name: masses,"))
+    scene.write_parts({**PARTS, "a": "9"})
+    assert "masses: It is paused since" in scene.here("sync").stderr
+    assert masses(scene)["a.mass"] == "1"
+
+
 def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Path, server: DocumentServer) -> None:
     config = tmp_path / "ingestd.yaml"
     config.write_text(
