@@ -106,8 +106,7 @@ _UNREACHABLE: dict[Fault, str] = {
     Fault.UNRESOLVED: "The service's host name cannot be resolved. Check service.url and the name server.",
     Fault.TLS: "No trusted TLS connection to the service. Check its certificate.",
     Fault.NO_TLS: (
-        "service.url begins with https, and what listens there does not speak TLS. Write http:// in service.url, or correct "
-        "its port."
+        "What listens at the address with https does not speak TLS. Write http:// in service.url, or correct its port."
     ),
     Fault.PROXY: (
         "The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
@@ -127,7 +126,8 @@ _UNREACHABLE: dict[Fault, str] = {
     ),
     Fault.BROKEN: (
         "The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
-        "sent again. If this continues, check the service and the proxies before it."
+        "sent again. If this continues, check the service and the proxies before it. If the service has TLS, service.url "
+        "begins with https."
     ),
     Fault.PROTOCOL: "The response is not valid HTTP. Check service.url.",
     Fault.UNREADABLE: (
