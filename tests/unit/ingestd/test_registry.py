@@ -63,7 +63,7 @@ def test_an_unknown_name_is_rejected_with_the_nearest_one(installer: Installer) 
         (FORMATS, "JSON-Lines", "ndjson"),
     ],
 )
-def test_another_word_for_a_connector_or_format_is_answered_with_its_name(
+def test_another_word_for_a_connector_or_format_has_an_error_with_its_name(
     group: PluginGroup, word: str, name: str
 ) -> None:
     with pytest.raises(PluginUnusable, match=f"There is no {group.noun} '{word}'. Did you mean '{name}'\\?$"):

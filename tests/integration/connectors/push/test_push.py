@@ -142,7 +142,9 @@ def test_a_paused_pipeline_refuses_its_clients_with_503_and_accepts_them_when_it
             503, "The pipeline is paused. Send the request again later.\n", "5",
         )  # fmt: skip
         assert (bench.entries(), bench.woken) == ({}, woken)
-        assert bench.post([], headers={}).status_code == 401, "a stranger does not learn that it is paused"
+        assert bench.post([], headers={}).status_code == 401, (
+            "a client without a token does not learn that it is paused"
+        )
         bench.connector.context.paused.clear()
         assert bench.post([{"part": "a", "mass": "1"}]).status_code == 204
 

@@ -1,4 +1,4 @@
-"""An unknown command of either program is answered with the nearest one."""
+"""An unknown command of either program has an error that names the nearest one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from scripts.docs_site.command_tree import iter_commands
         (workspaced.cli.main, ["start"], " Did you mean 'serve'?"),
     ],
 )
-def test_an_unknown_command_is_answered_with_the_nearest_one(program: click.Group, words: list[str], hint: str) -> None:
+def test_an_unknown_command_has_an_error_with_the_nearest_one(
+    program: click.Group, words: list[str], hint: str
+) -> None:
     result = CliRunner().invoke(program, words)
     assert result.exit_code == 2
     assert result.stderr.endswith(f"There is no command '{words[0]}'.{hint}\n")
