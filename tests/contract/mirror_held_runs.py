@@ -9,7 +9,7 @@ from ingestd.core.guard import Guard
 from ingestd.mirror.port import RunSummary, Snapshot
 from tests.contract.mirror_intake import IntakeStage, Row, entries, hashes, reject, row_hash
 
-GUARD = Guard(removed_percent=20, changed_percent=50, empty=True, factors=True, types=True, minimum=5)
+GUARD = Guard(removed_percent=20, changed_percent=50, factors_percent=50, empty=True, types=True, minimum=5)
 BEFORE: list[Row] = [(f"k{number}", "1") for number in range(10)]
 HALF = BEFORE[:5]
 
@@ -41,7 +41,9 @@ class HeldRunSuite:
         await self.read_before(stage)
         summary = self.reread(stage, HALF)
         assert summary.withheld is not None
-        assert summary.withheld.reasons == ("It removes 5 of 10 entries (50.0 %); the limit is 20 %.",)
+        assert summary.withheld.reasons == (
+            "It removes 5 of 10 entries (50.0 %); the limit is 20 %. For example 'k5' (1), 'k6' (1), 'k7' (1).",
+        )
         assert (summary.withheld.removed, summary.removed, summary.changed) == (5, 0, False)
         assert await stage.deliver_all() == []
         state = stage.open()
@@ -164,11 +166,13 @@ class HeldRunSuite:
 
     async def test_changed_types_and_factors_hold_a_run(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
-        scaled = self.reread(stage, [(key, "1000") for key, _ in BEFORE], guard=Guard(factors=True))
+        scaled = self.reread(stage, [(key, "1000") for key, _ in BEFORE], guard=Guard(factors_percent=50, minimum=10))
         assert scaled.withheld is not None
-        assert scaled.withheld.reasons == (
-            "It multiplies 10 of 10 changed numbers by about 1000, as another unit does.",
+        (reason,) = scaled.withheld.reasons
+        assert reason.startswith(
+            "It multiplies 10 of 10 numbers (100.0 %) by a power of ten (another prefix, or a lost decimal"
         )
+        assert reason.endswith("For example 'k0' from 1 to 1000, 'k1' from 1 to 1000, 'k2' from 1 to 1000.")
         state = stage.open()
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True, guard=Guard(types=True))
         frame = entries([("k0", "1")])
@@ -176,13 +180,17 @@ class HeldRunSuite:
         stage.intake.commit(run, entries=frame, records=1, rejects=(), cursor={}, facts={})
         typed = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(BEFORE)), deletes="remove")
         assert typed.withheld is not None
-        assert typed.withheld.reasons == ("It changes the data type of 1 entry.",)
+        assert typed.withheld.reasons == (
+            "It changes the data type of 1 entry. For example 'k0' from 1 (scalar) to 1 (text).",
+        )
 
     async def test_a_reading_without_records_is_held(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
         summary = self.reread(stage, [], guard=Guard(empty=True))
         assert summary.withheld is not None
-        assert summary.withheld.reasons == ("It read no record; the reading before it had 10 entries.",)
+        assert summary.withheld.reasons == (
+            "It read no record; the reading before it had 10 entries. For example 'k0' (1), 'k1' (1), 'k2' (1).",
+        )
 
     async def test_records_of_a_held_run_are_rejected_at_once(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
