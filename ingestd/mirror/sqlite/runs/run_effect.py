@@ -46,7 +46,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     collides: bool
 
 
-class _Tally:
+class Tally:
     """Counts of entries, and the first examples of each kind, as in `RunEffect`."""
 
     def __init__(self) -> None:
@@ -73,6 +73,20 @@ class _Tally:
             known = known_entries(reader, sink, missing)
             self._show("removed", known.with_columns(none.alias("value"), none.alias("data_type")))
 
+    def effect(self, *, before: int, numeric: int, created: int, empty: bool = False) -> RunEffect:
+        """Return the effect of what was added."""
+        return RunEffect(
+            before=before,
+            created=created,
+            updated=self.counts["updated"],
+            removed=self.counts["removed"],
+            retyped=self.counts["retyped"],
+            numeric=numeric,
+            near=dict(self.near),
+            empty=empty,
+            examples={kind: tuple(shown) for kind, shown in self.examples.items()},
+        )
+
     def _show(self, kind: str, entries: pl.DataFrame) -> None:
         first = entries.head(EXAMPLES - len(self.examples[kind]))
         columns = ("key", "old_value", "old_type", "value", "data_type")
@@ -96,7 +110,7 @@ def measure_effect(
     ``seen``: the row hashes of a whole reading (Int64). ``unnamed``: the keys that a partial one removes. ``before`` and
     ``numeric`` of the effect are 0 if the decision of ``guard`` does not depend on them, because they need all entries.
     """
-    tally, collides, after = _Tally(), False, ""
+    tally, created, collides, after = Tally(), 0, False, ""
     hashes = SeenHashes(seen) if seen is not None else None
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
@@ -111,7 +125,7 @@ def measure_effect(
         exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
         joined = compare_with_known(reader, run.sink, joined)
         updated = joined.filter(exists & ~pl.col("equal"))
-        tally.counts["created"] += joined.filter(~exists.fill_null(value=False)).height
+        created += joined.filter(~exists.fill_null(value=False)).height
         tally.add_updates(updated)
         own = pl.col("partition") == run.partition
         collides = collides or bool(updated.filter(~own).height)
@@ -121,22 +135,13 @@ def measure_effect(
     if hashes is not None and deletes == "remove":
         _add_removals(reader, run, hashes, tally)
     tally.add_removals(reader, run.sink, pl.Series(unnamed, dtype=pl.String))
-    effect = RunEffect(
-        before=0,
-        created=tally.counts["created"],
-        updated=tally.counts["updated"],
-        removed=tally.counts["removed"],
-        retyped=tally.counts["retyped"],
-        near=dict(tally.near),
-        empty=seen is not None and not seen.len(),
-        examples={kind: tuple(shown) for kind, shown in tally.examples.items()},
-    )
+    effect = tally.effect(before=0, numeric=0, created=created, empty=seen is not None and not seen.len())
     if may_hold(guard, effect):
         effect = _with_totals(reader, run, effect)
     return Measured(effect=effect, collides=collides and not run.whole)
 
 
-def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: _Tally) -> None:
+def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: Tally) -> None:
     parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
     is_every = run.remapped and run.whole
     for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):

@@ -1,0 +1,180 @@
+"""First readings into a sink whose entries are not known yet: compared with these entries at the adoption of the sink.
+
+Their entries are pending until the sink is adopted for the first time, so a reading that the guard holds can be withdrawn: what
+the service has is then the mirror's content, as before any reading. Entries of the service are in ``staging`` meanwhile, under
+a negative number. They are compared at the end, when nothing can be written between the comparison and the adoption.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import msgspec
+import polars as pl
+
+from ingestd.core.guard import Guard, RunEffect, hold_reasons
+from ingestd.core.unit_factors import as_numbers
+from ingestd.mirror.port import HeldRun, Removal
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.entries.seen_hashes import read_frames
+from ingestd.mirror.sqlite.entries.segments import json_rows, leave
+from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
+from ingestd.mirror.sqlite.rows import from_row
+from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold
+from ingestd.mirror.sqlite.runs.run_effect import Tally
+from ingestd.mirror.sqlite.runs.run_writer import RunState
+from ingestd.mirror.sqlite.sql import SQL
+
+_FOUND = {
+    "partition": int,
+    "key": str,
+    "value": str,
+    "data_type": str,
+    "old_value": str,
+    "old_type": str,
+}
+"""The columns of ``first_compared``: what a partition names, and what the service has (``old``)."""
+
+
+class _Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """The last reading of a partition before the adoption; see ``first_readings``. ``cursor``: None if it is incomplete."""
+
+    partition: int
+    guard: str
+    pending: int
+    pipeline: str
+    run: int | None
+    cursor: str | None
+    deletes: Removal
+    repeats: int
+    retries: int
+
+
+class _Compared(msgspec.Struct):
+    """The entries of a partition that the service has: their number, those with a number, and the differing ones."""
+
+    before: int = 0
+    numeric: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
+
+    def effect(self, pending: int) -> RunEffect:
+        """Return the effect of the reading with this number of pending entries."""
+        return self.tally.effect(
+            before=self.before, numeric=self.numeric, created=pending - self.tally.counts["updated"]
+        )
+
+
+class FirstReadings:
+    """Compares the first readings of sinks. ``open_runs`` returns the open runs; ``ending``: see `RunFinisher.ending`."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float],
+        open_runs: Callable[[], Collection[RunState]],
+        ending: Callable[[str], AbstractContextManager[object]],
+    ) -> None:
+        self._now = now
+        self._open_runs = open_runs
+        self._ending = ending
+
+    @contextmanager
+    def none_ending(self, pipelines: Collection[str]) -> Iterator[None]:
+        """Let no run of these pipelines end in the context."""
+        with ExitStack() as locks:
+            for pipeline in sorted(pipelines):
+                locks.enter_context(self._ending(pipeline))
+            yield
+
+    def compare(self, connection: sqlite3.Connection, sink: int) -> list[HeldRun]:
+        """Hold the readings that the guard does not let pass; open runs are compared at their end. Call it in `none_ending`."""
+        found = -sink
+        has_entries = connection.execute(SQL["staging_any"], (found,)).fetchone()[0]
+        held = self._compare(connection, sink) if has_entries else []
+        connection.execute(SQL["staging_clear"], (found,))
+        connection.execute(SQL["first_readings_over"], {"sink": sink})
+        connection.execute(SQL["sink_found"], {"sink": sink, "found": has_entries})
+        return held
+
+    def _compare(self, connection: sqlite3.Connection, sink: int) -> list[HeldRun]:
+        running = {run.partition: run for run in self._open_runs() if run.sink == sink and run.snapshot}
+        compared: defaultdict[int, _Compared] = defaultdict(_Compared)
+        parameters = {"sink": sink, "found": -sink}
+        for frame in read_frames(connection.execute(SQL["first_compared"], parameters), _FOUND):
+            for (partition,), part in frame.group_by("partition"):
+                _add(compared[int(str(partition))], part)
+        held = []
+        for row in connection.execute(SQL["first_readings"], parameters).fetchall():
+            reading = from_row(_Reading, row)
+            guard = msgspec.json.decode(reading.guard, type=Guard)
+            effect = compared[reading.partition].effect(reading.pending)
+            reasons = hold_reasons(guard, effect)
+            current = running.get(reading.partition)
+            if current is not None:
+                _stage_from_now(connection, current, guard)
+                current.outdated = current.outdated or bool(reasons)
+            if reasons and (withdrawn := _withdraw_reading(connection, sink, reading)) is not None:
+                held.append(hold(connection, *withdrawn, effect=effect, reasons=reasons, now=self._now()))
+        connection.execute(SQL["first_restore"], parameters)
+        return held
+
+
+def note_found(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Keep entries of the service (key, value, data_type) for `FirstReadings.compare`."""
+    rows = entries.unique(subset="key", keep="last").select(
+        "key", "value", pl.col("data_type").fill_null(""), row_hash=pl.lit(0), position=pl.lit(None, dtype=pl.Int64)
+    )
+    connection.execute(SQL["found_write"], (-sink, json_rows(rows)))
+
+
+def _add(compared: _Compared, part: pl.DataFrame) -> None:
+    numbers = as_numbers(part["old_value"])
+    compared.before += part.height
+    compared.numeric += part.height - numbers.null_count()
+    differs = pl.col("value").ne_missing(pl.col("old_value")) | (pl.col("data_type") != pl.col("old_type"))
+    compared.tally.add_updates(part.filter(differs))
+
+
+def _stage_from_now(connection: sqlite3.Connection, run: RunState, guard: Guard) -> None:
+    """Have the guard decide about an open run at its end; what it has written until now is not delivered before."""
+    if not run.staged:
+        _withdraw(connection, run.sink, run.partition, run.id)
+        run.staged = run.only_guarded = True
+        run.fresh = False
+    run.guard = guard
+
+
+def _withdraw_reading(connection: sqlite3.Connection, sink: int, reading: _Reading) -> tuple[RunState, EndOfRun] | None:
+    """Withdraw a reading, and return it as it ended; None if it is incomplete, because it is read again anyway."""
+    partition, run = reading.partition, reading.run or 0
+    staged = _withdraw(connection, sink, partition, run)
+    seen = load_snapshot(connection, partition)
+    # The differences of other partitions of the pipeline do not know of it.
+    connection.execute(SQL["pipeline_changed"], (partition,)).fetchall()
+    for statement in ("first_reading_withdrawn", "snapshot_clear"):
+        connection.execute(SQL[statement], (partition,))
+    if reading.cursor is None:
+        connection.execute(SQL["staging_clear"], (run,))
+        return None
+    connection.execute(SQL["run_withdrawn"], (run,))
+    state = RunState(
+        id=run, partition=partition, pipeline=reading.pipeline, sink=sink, snapshot=True, whole=True, staged=True, remapped=False,
+        has_rejected=False, retries=reading.retries, repeated_keys=RepeatedKeys(partition), mapped=staged + reading.repeats,
+    )  # fmt: skip
+    return state, EndOfRun(cursor=json.loads(reading.cursor), seen=seen, deletes=reading.deletes)
+
+
+def _withdraw(connection: sqlite3.Connection, sink: int, partition: int, run: int) -> int:
+    """Move the pending entries of a partition to the staged ones of a run, and copy the others; return their number."""
+    parameters = {"sink": sink, "partition": partition, "run": run}
+    staged = connection.execute(SQL["first_stage"], parameters).rowcount
+    connection.execute(SQL["first_forget_former"], parameters)
+    others = {(one, sink) for (one,) in connection.execute(SQL["first_forget_names"], parameters) if one != partition}
+    connection.executemany(SQL["partition_lost_entries"], sorted(others))
+    lost = Counter(segment for (segment,) in connection.execute(SQL["first_withdraw"], parameters))
+    leave(connection, lost)
+    return staged
