@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
@@ -25,7 +25,7 @@ from ingestd.mirror.sqlite.entries.segments import json_rows, leave
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold
-from ingestd.mirror.sqlite.runs.run_effect import Tally
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, Tally
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -47,7 +47,7 @@ class _Reading(msgspec.Struct, frozen=True, kw_only=True):
     guard: str
     pending: int
     pipeline: str
-    run: int | None
+    run: int
     cursor: str | None
     deletes: Removal
     repeats: int
@@ -107,7 +107,8 @@ class FirstReadings:
         for frame in read_frames(connection.execute(SQL["first_compared"], parameters), _FOUND):
             for (partition,), part in frame.group_by("partition"):
                 _add(compared[int(str(partition))], part)
-        held = []
+        contradicting: list[tuple[_Reading, RunEffect, tuple[str, ...]]] = []
+        runs: dict[int, int] = {}
         for row in connection.execute(SQL["first_readings"], parameters).fetchall():
             reading = from_row(_Reading, row)
             guard = msgspec.json.decode(reading.guard, type=Guard)
@@ -115,10 +116,22 @@ class FirstReadings:
             reasons = hold_reasons(guard, effect)
             current = running.get(reading.partition)
             if current is not None:
-                _stage_from_now(connection, current, guard)
+                if not current.staged:  # the guard decides at its end about what it has written until now, too
+                    runs[current.partition] = current.id
+                    current.staged = current.only_guarded = True
+                    current.fresh = False
+                current.guard = guard
                 current.outdated = current.outdated or bool(reasons)
-            if reasons and (withdrawn := _withdraw_reading(connection, sink, reading)) is not None:
-                held.append(hold(connection, *withdrawn, effect=effect, reasons=reasons, now=self._now()))
+            if reasons and reading.partition not in runs:
+                runs[reading.partition] = reading.run
+                contradicting.append((reading, effect, reasons))
+        staged = _withdraw(connection, sink, runs) if runs else {}
+        held = []
+        for reading, effect, reasons in contradicting:
+            end = _forget_reading(connection, reading)
+            if end is not None:
+                run = _run_of(reading, sink, staged[reading.partition])
+                held.append(hold(connection, run, end, effect=effect, reasons=reasons, now=self._now()))
         connection.execute(SQL["first_restore"], parameters)
         return held
 
@@ -139,42 +152,47 @@ def _add(compared: _Compared, part: pl.DataFrame) -> None:
     compared.tally.add_updates(part.filter(differs))
 
 
-def _stage_from_now(connection: sqlite3.Connection, run: RunState, guard: Guard) -> None:
-    """Have the guard decide about an open run at its end; what it has written until now is not delivered before."""
-    if not run.staged:
-        _withdraw(connection, run.sink, run.partition, run.id)
-        run.staged = run.only_guarded = True
-        run.fresh = False
-    run.guard = guard
-
-
-def _withdraw_reading(connection: sqlite3.Connection, sink: int, reading: _Reading) -> tuple[RunState, EndOfRun] | None:
-    """Withdraw a reading, and return it as it ended; None if it is incomplete, because it is read again anyway."""
-    partition, run = reading.partition, reading.run or 0
-    staged = _withdraw(connection, sink, partition, run)
-    seen = load_snapshot(connection, partition)
+def _forget_reading(connection: sqlite3.Connection, reading: _Reading) -> EndOfRun | None:
+    """Forget that a partition was read, and return how it ended; None if it is incomplete, because it is read again anyway."""
+    seen = load_snapshot(connection, reading.partition)
     # The differences of other partitions of the pipeline do not know of it.
-    connection.execute(SQL["pipeline_changed"], (partition,)).fetchall()
+    connection.execute(SQL["pipeline_changed"], (reading.partition,)).fetchall()
     for statement in ("first_reading_withdrawn", "snapshot_clear"):
-        connection.execute(SQL[statement], (partition,))
+        connection.execute(SQL[statement], (reading.partition,))
+    connection.execute(SQL["run_withdrawn"], (reading.run,))
     if reading.cursor is None:
-        connection.execute(SQL["staging_clear"], (run,))
+        connection.execute(SQL["staging_clear"], (reading.run,))
         return None
-    connection.execute(SQL["run_withdrawn"], (run,))
-    state = RunState(
-        id=run, partition=partition, pipeline=reading.pipeline, sink=sink, snapshot=True, whole=True, staged=True, remapped=False,
-        has_rejected=False, retries=reading.retries, repeated_keys=RepeatedKeys(partition), mapped=staged + reading.repeats,
+    return EndOfRun(cursor=json.loads(reading.cursor), seen=seen, deletes=reading.deletes)
+
+
+def _run_of(reading: _Reading, sink: int, staged: int) -> RunState:
+    return RunState(
+        id=reading.run, partition=reading.partition, pipeline=reading.pipeline, sink=sink, snapshot=True, whole=True, staged=True,
+        remapped=False, has_rejected=False, retries=reading.retries, repeated_keys=RepeatedKeys(reading.partition),
+        mapped=staged + reading.repeats,
     )  # fmt: skip
-    return state, EndOfRun(cursor=json.loads(reading.cursor), seen=seen, deletes=reading.deletes)
 
 
-def _withdraw(connection: sqlite3.Connection, sink: int, partition: int, run: int) -> int:
-    """Move the pending entries of a partition to the staged ones of a run, and copy the others; return their number."""
-    parameters = {"sink": sink, "partition": partition, "run": run}
-    staged = connection.execute(SQL["first_stage"], parameters).rowcount
-    connection.execute(SQL["first_forget_former"], parameters)
-    others = {(one, sink) for (one,) in connection.execute(SQL["first_forget_names"], parameters) if one != partition}
-    connection.executemany(SQL["partition_lost_entries"], sorted(others))
-    lost = Counter(segment for (segment,) in connection.execute(SQL["first_withdraw"], parameters))
+def _withdraw(connection: sqlite3.Connection, sink: int, runs: Mapping[int, int]) -> Counter[int]:
+    """Move the pending entries of partitions to the staged ones of their runs, and copy the others; return their numbers.
+
+    Other partitions that name these keys are read again.
+    """
+    pending = {segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))}
+    staged, lost, others, after = Counter[int](), Counter[int](), set[int](), ""
+    while rows := connection.execute(SQL["first_entries"], (sink, after, PAGE)).fetchall():
+        after = rows[-1][1]
+        own = [row for row in rows if row[0] in runs]
+        moved = [(key, segment) for _, key, *_, segment in own if segment in pending]
+        staged.update(partition for partition, *_ in own)
+        lost.update(segment for _, segment in moved)
+        connection.executemany(SQL["first_stage"], ((runs[partition], *entry) for partition, *entry, _ in own))
+        connection.executemany(SQL["first_withdraw"], ((sink, key) for key, _ in moved))
+        keys = {"sink": sink, "keys": json.dumps([key for key, _ in moved])}
+        connection.execute(SQL["first_forget_former"], keys)
+        others.update(one for (one,) in connection.execute(SQL["first_forget_names"], keys))
+    connection.executemany(SQL["also_named_end"], [(partition, sink) for partition in sorted(runs)])
+    connection.executemany(SQL["partition_lost_entries"], [(one, sink) for one in sorted(others - runs.keys())])
     leave(connection, lost)
     return staged

@@ -93,25 +93,30 @@ WHERE f.run = :found AND e.partition <> 0 AND NOT e.removed ORDER BY f.key
 
 -- name: first_readings
 SELECT p.id, p.first_guard, (SELECT coalesce(sum(s.live), 0) FROM segment s WHERE s.partition = p.id AND s.kind <> 'delete'),
-  l.name, p.last_run, p.cursor, p.deletes, p.repeats, p.retries
-FROM partition p INDEXED BY partition_by_sink JOIN pipeline l ON l.id = p.pipeline
+  l.name, coalesce(p.last_run, 0), p.cursor, p.deletes, p.repeats, p.retries
+FROM partition p JOIN pipeline l ON l.id = p.pipeline
 WHERE p.sink = :sink AND p.first_guard IS NOT NULL
 
+-- A page of the entries that sources name.
+-- name: first_entries
+SELECT partition, key, value, data_type, row_hash, position, segment FROM entry
+WHERE sink = ? AND key > ? AND partition <> 0 AND NOT removed ORDER BY key LIMIT ?
+
 -- name: first_stage
-INSERT INTO staging (run, key, value, data_type, row_hash, position)
-SELECT :run, key, value, data_type, row_hash, position FROM entry WHERE sink = :sink AND partition = :partition AND NOT removed
+INSERT INTO staging (run, key, value, data_type, row_hash, position) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: first_withdraw
+DELETE FROM entry WHERE sink = ? AND key = ?
 
 -- The adoption overwrites no value of the service.
 -- name: first_forget_former
-DELETE FROM former WHERE sink = :sink AND ending = 'overwritten' AND key IN (SELECT key FROM staging WHERE run = :run)
+DELETE FROM former WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) AND ending = 'overwritten'
 
 -- name: first_forget_names
-DELETE FROM also_named WHERE sink = :sink AND (partition = :partition OR EXISTS (SELECT 1 FROM entry e
-  WHERE e.sink = :sink AND e.key = also_named.key AND e.partition = :partition)) RETURNING partition
+DELETE FROM also_named WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) RETURNING partition
 
--- name: first_withdraw
-DELETE FROM entry WHERE sink = :sink AND partition = :partition AND NOT removed
-  AND segment IN (SELECT id FROM segment WHERE sink = :sink) RETURNING segment
+-- name: also_named_end
+DELETE FROM also_named WHERE partition = ? AND sink = ?
 
 -- name: first_reading_withdrawn
 UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 0, awaiting = 0, positions_exact = 0 WHERE id = ?
@@ -125,7 +130,7 @@ SELECT :sink, f.key, f.value, f.data_type, 0, 0, 0, 0, 0 FROM staging f
 WHERE f.run = :found AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = f.key)
 
 -- name: first_readings_over
-UPDATE partition INDEXED BY partition_by_sink SET first_guard = NULL WHERE sink = :sink AND first_guard IS NOT NULL
+UPDATE partition SET first_guard = NULL WHERE sink = :sink AND first_guard IS NOT NULL
 
 -- name: sink_found
 UPDATE sink SET found = :found WHERE id = :sink
