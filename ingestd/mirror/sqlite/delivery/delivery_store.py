@@ -196,26 +196,37 @@ class DeliveryStore:
         At its first adoption, return the readings that the guard holds because they contradict its entries.
         """
         self._deferred.write_all()
-        pipelines: list[str] = []
-        if adopted:
-            with self._state.reading() as reader:
-                pipelines = [name for (name,) in reader.execute(SQL["pipeline_names"])]
+        with self._state.reading() as reader:
+            pipelines = [name for (name,) in reader.execute(SQL["pipeline_names"])]
+            is_first = reader.execute(SQL["sink_adoption"], (sink,)).fetchone()[1] is None
         held: Sequence[HeldRun] = ()
-        with self._first_readings.none_ending(pipelines), self._state.writing() as connection:
-            earlier = self._sequence.is_earlier(sink_id)
-            was_adopted, adopted_at, _ = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()
-            connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
-            if adopted and adopted_at is None:
-                held = self._first_readings.compare(connection, sink)
-            elif not adopted:
-                connection.execute(SQL["staging_clear"], (-sink,))
-            if adopted and not was_adopted:
-                # Entries that a source names in a later pass are explained.
-                connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
-                connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        with self._first_readings.none_ending(pipelines if adopted and is_first else ()):
+            compared = None
+            if adopted and is_first:
+                with self._state.reading() as reader:
+                    compared = self._first_readings.measure(reader, sink)
+            with self._state.writing() as connection:
+                earlier = self._sequence.is_earlier(sink_id)
+                was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
+                connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
+                if adopted and is_first:
+                    held = self._first_readings.hold(connection, sink, compared)
+                if adopted and not was_adopted:
+                    # Entries that a source names in a later pass are explained.
+                    connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
+                    connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        if is_first:
+            self._forget_found(sink)
         if adopted:
             self._sequence.add_sink(sink_id)
         return held
+
+    def _forget_found(self, sink: int) -> None:
+        """Delete what `note_found` has kept: of an interrupted adoption, or after the comparison."""
+        deleted = _PAGE
+        while deleted == _PAGE:
+            with self._state.writing() as connection:
+                deleted = connection.execute(SQL["found_clear"], (-sink, _PAGE)).rowcount
 
     @threaded("_writes")
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:

@@ -90,29 +90,38 @@ class FirstReadings:
                 locks.enter_context(self._ending(pipeline))
             yield
 
-    def compare(self, connection: sqlite3.Connection, sink: int) -> list[HeldRun]:
-        """Hold the readings that the guard does not let pass; open runs are compared at their end. Call it in `none_ending`."""
-        found = -sink
-        has_entries = connection.execute(SQL["staging_any"], (found,)).fetchone()[0]
-        held = self._compare(connection, sink) if has_entries else []
-        connection.execute(SQL["staging_clear"], (found,))
-        connection.execute(SQL["first_readings_over"], {"sink": sink})
-        connection.execute(SQL["sink_found"], {"sink": sink, "found": has_entries})
-        return held
-
-    def _compare(self, connection: sqlite3.Connection, sink: int) -> list[HeldRun]:
-        running = {run.partition: run for run in self._open_runs() if run.sink == sink and run.snapshot}
+    def measure(self, reader: sqlite3.Connection, sink: int) -> Mapping[int, _Compared] | None:
+        """Compare by partition what the sources name with the entries of the service; None if these are none."""
+        if not reader.execute(SQL["staging_any"], (-sink,)).fetchone()[0]:
+            return None
         compared: defaultdict[int, _Compared] = defaultdict(_Compared)
         parameters = {"sink": sink, "found": -sink}
-        for frame in read_frames(connection.execute(SQL["first_compared"], parameters), _FOUND):
+        for frame in read_frames(reader.execute(SQL["first_compared"], parameters), _FOUND):
             for (partition,), part in frame.group_by("partition"):
                 _add(compared[int(str(partition))], part)
+        return compared
+
+    def hold(
+        self, connection: sqlite3.Connection, sink: int, compared: Mapping[int, _Compared] | None
+    ) -> list[HeldRun]:
+        """Hold the readings that the guard does not let pass; open runs are compared at their end.
+
+        ``compared``: of `measure`. Call both in one `none_ending`. A reading that is held is withdrawn in one transaction.
+        """
+        held = self._hold(connection, sink, compared) if compared is not None else []
+        connection.execute(SQL["first_readings_over"], {"sink": sink})
+        connection.execute(SQL["sink_found"], {"sink": sink, "found": compared is not None})
+        return held
+
+    def _hold(self, connection: sqlite3.Connection, sink: int, compared: Mapping[int, _Compared]) -> list[HeldRun]:
+        running = {run.partition: run for run in self._open_runs() if run.sink == sink and run.snapshot}
+        parameters = {"sink": sink, "found": -sink}
         contradicting: list[tuple[_Reading, RunEffect, tuple[str, ...]]] = []
         runs: dict[int, int] = {}
         for row in connection.execute(SQL["first_readings"], parameters).fetchall():
             reading = from_row(_Reading, row)
             guard = msgspec.json.decode(reading.guard, type=Guard)
-            effect = compared[reading.partition].effect(reading.pending)
+            effect = compared.get(reading.partition, _Compared()).effect(reading.pending)
             reasons = hold_reasons(guard, effect)
             current = running.get(reading.partition)
             if current is not None:
@@ -125,7 +134,9 @@ class FirstReadings:
             if reasons and reading.partition not in runs:
                 runs[reading.partition] = reading.run
                 contradicting.append((reading, effect, reasons))
-        staged = _withdraw(connection, sink, runs) if runs else {}
+        if not runs:
+            return []
+        staged = _withdraw(connection, sink, runs)
         held = []
         for reading, effect, reasons in contradicting:
             end = _forget_reading(connection, reading)

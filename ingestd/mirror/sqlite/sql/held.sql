@@ -85,6 +85,9 @@ ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = exclude
 -- name: staging_any
 SELECT EXISTS (SELECT 1 FROM staging WHERE run = ?)
 
+-- name: found_clear
+DELETE FROM staging WHERE run = ?1 AND key IN (SELECT key FROM staging WHERE run = ?1 ORDER BY key LIMIT ?2)
+
 -- What the partitions name and the service has.
 -- name: first_compared
 SELECT e.partition, e.key, e.value, e.data_type, f.value, f.data_type

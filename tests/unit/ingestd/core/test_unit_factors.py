@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,6 +18,12 @@ NUMBERS = st.integers(min_value=1000, max_value=10**9).map(lambda number: number
 NAMED = {name: factor for name, (factor, _) in FACTORS.items()} | {
     f"1/{name}": 1 / factor for name, (factor, _) in FACTORS.items() if factor != -1
 }
+
+
+def test_the_page_of_the_guard_lists_every_factor() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "guard.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"[\d.]*\d", page[page.index("A factor is") : page.index("Every other ratio")]))
+    assert {name.removeprefix("-") for name in FACTORS} <= listed
 
 
 def near(pairs: list[tuple[str | None, str | None]]) -> dict[str, list[bool]]:
