@@ -1,4 +1,4 @@
-"""First readings into a sink whose entries are not known yet: compared with these entries at the adoption of the sink.
+"""First readings into a sink with unknown entries: compared with these entries at the adoption of the sink.
 
 Their entries are pending until the sink is adopted for the first time, so a reading that the guard holds can be withdrawn: what
 the service has is then the mirror's content, as before any reading. Entries of the service are in ``staging`` meanwhile, under
@@ -186,7 +186,7 @@ def _run_of(reading: _Reading, sink: int, staged: int) -> RunState:
 
 
 def _withdraw(connection: sqlite3.Connection, sink: int, runs: Mapping[int, int]) -> Counter[int]:
-    """Move the pending entries of partitions to the staged ones of their runs, and copy the others; return their numbers.
+    """Move the pending entries of partitions to the staged ones of their runs, and copy the rest; return their numbers.
 
     Other partitions that name these keys are read again.
     """

@@ -72,7 +72,7 @@ SELECT count(*) FROM entry WHERE sink = ? AND partition = ? AND NOT removed
 SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partition = :partition
   OR (e.partition = 0 AND EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)))
 
--- First readings of a sink whose entries are not known yet; see first_readings.py.
+-- First readings of a sink with unknown entries; see first_readings.py.
 
 -- name: first_reading_guard
 UPDATE partition SET first_guard = ? WHERE id = ?
