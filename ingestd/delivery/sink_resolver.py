@@ -26,6 +26,7 @@ from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_rows import Row, row_of
 from ingestd.mirror.port import LaneState
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated, SinkFound, SinkLost
+from ingestd.telemetry.catalogue.intake import RunHeld
 from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
@@ -192,7 +193,13 @@ class SinkResolver:
         await self._lane.results.record_attempt(response, response.value or 0)
         if response.value is None:
             return blocker_of(response.outcome, reaction="retry" if response.outcome.remedy == "missing" else None)
-        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=True)
+        contradicting = await self._lane.mirror.remember_sink(
+            lane, workspace_id=workspace, sink_id=sink.id, adopted=True
+        )
+        for held in contradicting:
+            self._lane.emit(
+                RunHeld(pipeline=held.pipeline, partition=held.partition, run=held.run, sentence=held.sentence)
+            )
         self._lane.emit(
             SinkAdopted(sink=str(self._lane.address), sink_id=sink.id, entries=response.value, settled=acknowledged)
         )
