@@ -139,4 +139,5 @@ __all__ = [
     "parse_time",
     "reports_no_memory",
     "require_depth",
+    "shortened",
 ]

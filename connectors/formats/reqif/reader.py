@@ -17,8 +17,8 @@ from defusedxml.ElementTree import fromstring
 from msgspec.structs import replace
 
 from connectors.formats.column_names import UniqueNames, numbered_names
-from connectors.formats.reqif.rich_text import plain_text
 from connectors.formats.record_chunks import ROWS, FieldTexts, make_chunks
+from connectors.formats.reqif.rich_text import plain_text
 from connectors.formats.xml.reader import find_elements
 from connectors.formats.xml.record import local_name
 from ingestd.sdk import SourceBroken

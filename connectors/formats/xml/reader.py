@@ -14,7 +14,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.members import MemberNames
-from connectors.formats.record_chunks import ROWS, FieldTexts, make_chunks
+from connectors.formats.record_chunks import FieldTexts, make_chunks
 from connectors.formats.xml.record import flatten_element, local_name
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk
@@ -121,25 +121,16 @@ def find_elements(
     """
     bounded = _BoundedXml(file, name, record_bytes, advice)
     count = 0
-    open_elements: list[Element] = []
     try:
-        for event, element in iterparse(bounded, events=("start", "end")):
-            if event == "start":
-                if not open_elements:
-                    check_root(element)
-                open_elements.append(element)
-                if len(open_elements) > _MAX_DEPTH:
-                    raise SourceBroken(f"{name} has elements nested more than {_MAX_DEPTH} deep.")
-                continue
-            open_elements.pop()
-            if (one := found(open_elements, element)) is not None:
+        for element, above in _ended_elements(bounded, name, check_root):
+            if (one := found(above, element)) is not None:
                 count += 1
                 yield one
                 bounded.restart()
-            if not is_kept(open_elements, element):
+            if not is_kept(above, element):
                 element.clear()
-                if open_elements:
-                    open_elements[-1].remove(element)
+                if above:
+                    above[-1].remove(element)
                 if discarded_restarts:
                     bounded.restart()
     except DefusedXmlException as error:
@@ -147,6 +138,23 @@ def find_elements(
     except (ParseError, ValueError, LookupError) as error:  # for example, an unknown encoding
         read = f"The records before that ({count}) were read" if count else "No record was read"
         raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
+
+
+def _ended_elements(
+    file: _BoundedXml, name: str, check_root: Callable[[Element], None]
+) -> Iterator[tuple[Element, Sequence[Element]]]:
+    """Yield each element that ended, with those around it."""
+    open_elements: list[Element] = []
+    for event, element in iterparse(file, events=("start", "end")):
+        if event == "end":
+            open_elements.pop()
+            yield element, open_elements
+            continue
+        if not open_elements:
+            check_root(element)
+        open_elements.append(element)
+        if len(open_elements) > _MAX_DEPTH:
+            raise SourceBroken(f"{name} has elements nested more than {_MAX_DEPTH} deep.")
 
 
 def _fits(elements: Sequence[Element], path: Sequence[str]) -> bool:
