@@ -12,7 +12,7 @@ import pytest
 from connectors.formats import resolve_format
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
-from connectors.formats.text_lines import Text
+from connectors.formats.text_lines import TextLines
 from connectors.formats.xml import Xml
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
@@ -145,12 +145,12 @@ CASES: dict[str, Case] = {
         lambda n: "<r>" + "".join(f"<k{at}/>" for at in range(n)) + "</r>",
         Xml(records="a"),
     ),
-    "text: length of a line": ("a.log", lambda n: "a" * 50 * n + "b\n", Text(pattern="(?P<a>(a+)+)$")),
-    "text: lines": ("a.log", lambda n: "a\nb\n" * n, Text(pattern="(?P<a>(a+)+)$", multiline="^a")),
+    "text: length of a line": ("a.log", lambda n: "a" * 50 * n + "b\n", TextLines(pattern="(?P<a>(a+)+)$")),
+    "text: lines": ("a.log", lambda n: "a\nb\n" * n, TextLines(pattern="(?P<a>(a+)+)$", multiline="^a")),
     "text: lines of a record": (
         "a.log",
         lambda n: "a\n" + "b\n" * 10 * n,
-        Text(pattern="(?P<a>(.|\n)*)*b", multiline="^a"),
+        TextLines(pattern="(?P<a>(.|\n)*)*b", multiline="^a"),
     ),
     "fixed width: length of a line": ("a.txt", lambda n: "a" * 50 * n + "\n", FIXED),
     "fixed width: lines": ("a.txt", lambda n: "\ufeffab\n" * n, FIXED),

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.formats import text_lines
-from connectors.formats.text_lines import Text
+from connectors.formats.text_lines import TextLines
 from tests.support.format_records import located, read, rejects
 
-TRACE = Text(pattern=r"(?P<time>t\d) (?P<text>.*)", multiline=r"^\S")
+TRACE = TextLines(pattern=r"(?P<time>t\d) (?P<text>.*)", multiline=r"^\S")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ TRACE = Text(pattern=r"(?P<time>t\d) (?P<text>.*)", multiline=r"^\S")
 )
 def test_a_pattern_that_cannot_be_used_is_a_mistake_of_the_configuration(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Text.model_validate(settings)
+        TextLines.model_validate(settings)
 
 
 @given(
@@ -58,7 +58,7 @@ def test_a_record_above_the_size_limit_is_rejected_and_the_next_ones_are_read(mo
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 50)
     monkeypatch.setattr(text_lines, "RECORD_BYTES", 200)
     line = b"t1 a\nt2 " + b"x" * 1000 + b"\nt3 c\n"
-    found = read(Text(pattern=r"(?P<time>t\d) (?P<text>.*)"), line)
+    found = read(TextLines(pattern=r"(?P<time>t\d) (?P<text>.*)"), line)
     assert [(at, fields["time"]) for at, fields in located(found)] == [(1, "t1"), (3, "t3")]
     assert rejects(found) == {2: "Line 2 begins a record that is larger than 200 bytes, the limit for a record."}
     assert found[-1].end.offset == len(line)
@@ -71,6 +71,6 @@ def test_a_record_above_the_size_limit_is_rejected_and_the_next_ones_are_read(mo
 
 def test_ignored_lines_are_counted_over_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 4)
-    settings = Text(pattern="v=(?P<v>.*)", unmatched="ignore")
+    settings = TextLines(pattern="v=(?P<v>.*)", unmatched="ignore")
     assert read(settings, b"v=1\nx\ny\nv=2\nz\n")[-1].facts["file.notice"].endswith("(unmatched): 3.")
     assert "file.notice" not in read(settings, b"v=1\n")[-1].facts
