@@ -90,7 +90,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
             else:
                 yield {**fields, **({PATH: path} if item_id else {}), **one.inherited}
             own_size += _size(fields)
-            repeated_size += one.inherited_size + len(path)
+            repeated_size += one.inherited_size  # a path is no longer than the identifiers in it
             if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
                 raise SourceBroken(
                     f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
