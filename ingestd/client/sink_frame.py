@@ -24,8 +24,6 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """The columns of a frame, in their order."""
 
-_PANDAS_TYPES: dict[type[pl.DataType], str] = {pl.String: "string", pl.Float64: "float64"}
-
 
 def entries_frame(entries: Iterable[Entry], *, numeric: Collection[str]) -> pl.DataFrame:
     """Return the entries with the columns of `SCHEMA`. ``numeric``: the data types with values that are numbers."""
@@ -57,10 +55,16 @@ def pandas_frame(frame: pl.DataFrame) -> Any:
         raise ImportError(
             "to_pandas() needs pandas, which is not installed. Install it, or use to_polars()."
         ) from error
-    return pandas.DataFrame({
-        name: pandas.Series(column.to_list(), dtype=_PANDAS_TYPES.get(type(column.dtype)) or "datetime64[us, UTC]")
-        for name, column in zip(frame.columns, frame, strict=True)
-    })  # fmt: skip
+
+    def converted(column: pl.Series) -> Any:
+        if column.dtype == pl.String:
+            return pandas.Series(column.to_list(), dtype="string")
+        if column.dtype == pl.Float64:
+            return pandas.Series(column.to_list(), dtype="float64")
+        microseconds = column.to_physical().to_numpy().astype("datetime64[us]")
+        return pandas.Series(microseconds).dt.tz_localize("UTC")
+
+    return pandas.DataFrame({column.name: converted(column) for column in frame})
 
 
 def _number(text: str | None) -> float | None:

@@ -22,6 +22,8 @@ def test_the_code_of_the_page_runs_and_prints_what_is_shown(tmp_path: Path, monk
     with RecordedWorkspaced(tmp_path / "data") as service, Client(service.url, api_key=service.api_key) as client:
         workspace = client.create_workspace("Rover").id
         client.create_sink(workspace, label="Mass budget")
+        (tmp_path / "bench").mkdir()
+        (tmp_path / "bench" / "power.csv").write_text("part,watts\n00417,1.50\n01523,20\n,3\n")
         monkeypatch.chdir(tmp_path)
         names: dict[str, object] = {"api_key": service.api_key}
         for step in steps:
@@ -33,4 +35,5 @@ def test_the_code_of_the_page_runs_and_prints_what_is_shown(tmp_path: Path, monk
         opened = names["client"]
         assert isinstance(opened, Client)
         opened.close()
+        assert client.sink("Rover", "Power budget").to_dict() == {"00417.power": "1.50", "01523.power": "20"}
         assert client.sink("Rover", "Mass budget").to_dict() == {"00417.mass": "0.100", "01523.mass": "12.250"}
