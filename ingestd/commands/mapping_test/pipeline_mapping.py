@@ -73,7 +73,8 @@ class PipelineMapping:
         for name, value in (pair for row in rows or () for pair in row.items()):
             if value is not None and not isinstance(value, str):
                 raise TypeError(
-                    f"The field {name!r} is of the type {type(value).__name__}. Write the text that the source has: {str(value)!r}."
+                    f"The field {name!r} is of the type {type(value).__name__}. Write the text that the source has, such as "
+                    f"{str(value)!r}."
                 )
         case = MappingCase(
             file=Path(), line=0, name="", pipeline=self._pipeline.name, rows=rows, columns=None, sample=sample,
