@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.executed_page import blocks
+
+PAGE = Path(__file__).parents[3] / "docs" / "testing-mappings.md"
 
 pytest_plugins = ["pytester"]
 
@@ -79,22 +84,26 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def run(project: pytest.Pytester, test: str) -> pytest.RunResult:
-    project.makepyfile(test)
-    return project.runpytest_inprocess(
+def test_the_fixture_maps_records_and_files_without_secrets_and_shows_differences(project: pytest.Pytester) -> None:
+    (example,) = blocks(PAGE.read_text(encoding="utf-8"), "python")
+    entries = '[{key: "{part_number}.mass", value: "{mass_kg}"}]'
+    configuration = (
+        CONFIGURATION.partition("    entries:")[0] + f"    entries: {entries}\n    sink: {{workspace: w, label: a}}\n"
+    )
+    (project.path / "ingestd.yaml").write_text(configuration)
+    (project.mkdir("samples") / "mass-budget.csv").write_text("part_number,mass_kg\n00417,0.30\n,1\n")
+    project.makepyfile(test_page=example, test_passing=PASSING, test_failing=FAILING)
+    # A process of its own: polars can't be imported twice in one.
+    result = project.runpytest_subprocess(
         "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:asyncio"
     )
-
-
-def test_the_fixture_maps_records_and_files_without_secrets(project: pytest.Pytester) -> None:
-    run(project, PASSING).assert_outcomes(passed=5)
-
-
-def test_a_difference_shows_both_values_and_an_unknown_pipeline_the_nearest_name(project: pytest.Pytester) -> None:
-    result = run(project, FAILING)
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(
-        ["*{'a.mass': '0.30'} != {'a.mass': '0.3'}*", "*Did you mean 'mass-budget'*"], consecutive=False
+    result.assert_outcomes(passed=7, failed=2)
+    result.stdout.fnmatch_lines(["FAILED test_failing.py::test_rounded*", "FAILED test_failing.py::test_unknown*"])
+    result.stdout.fnmatch_lines_random(
+        [
+            "*{'a.mass': '0.30'} != {'a.mass': '0.3'}*",
+            "*Did you mean 'mass-budget'*",
+        ]
     )
 
 
