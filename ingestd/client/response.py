@@ -9,7 +9,6 @@ import msgspec
 from ingestd.client.bodies import decode_json
 from ingestd.client.records import ProblemError
 from ingestd.core.outcome import Facts, Outcome
-from ingestd.core.phrases import named
 from ingestd.core.rate import Announced
 from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
@@ -20,7 +19,11 @@ T = TypeVar("T")
 _NO_FACTS = Facts()
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
+SAYS = "The service says: "
+"""The beginning of a sentence with the service's own words."""
+
 _MAX_CHARS = 500
+_MAX_ERRORS = 5
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,13 +44,17 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The service's own text in one line, at most 500 characters, with each sentence once."""
+        """The service's own text in one line, at most 500 characters; each sentence once."""
         own = self.detail or self.title or self.error
-        # The text of an only error is often that of the whole, and a text about a member often begins with its pointer.
-        more = [error for error in self.errors if not error.detail or error.detail not in own]
-        places = "; ".join(named(error.pointer, error.detail or error.code) for error in more[:5])
+        found = [(error.pointer, error.detail or error.code) for error in self.errors[:_MAX_ERRORS]]
+        # A service may say the same in `detail`, and may begin a sentence with its pointer.
+        places = "; ".join(
+            text if text.startswith(pointer) else f"{pointer}: {text}".strip(": ")
+            for pointer, text in found
+            if text not in own
+        )
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
-        text = f"The service says: {said}" if said else ""
+        text = f"{SAYS}{said}" if said else ""
         return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 

@@ -34,9 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def named(name: str, sentence: str) -> str:
-    """Return ``name: sentence``, with the name once: a sentence about a file or a member may begin with it."""
-    if not name or sentence.startswith(f"{name} "):
-        return sentence
+    """Return ``name: sentence``, with the name once: a sentence about a file may begin with it."""
     return f"{name}: {sentence.removeprefix(f'{name}: ')}"
 
 

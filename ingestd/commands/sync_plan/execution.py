@@ -49,11 +49,17 @@ class Interrupted(Exception):
 
 
 async def plan(
-    configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit, on_records: Callable[[int], None]
+    configuration: Configuration,
+    names: Sequence[str],
+    *,
+    rows: int,
+    emit: Emit,
+    own_process: bool = True,
+    on_records: Callable[[int], None] = lambda _: None,
 ) -> Planned:
     """Return what a sync of the pipelines ``names`` would do. Nothing is written except a private temporary folder.
 
-    A running daemon is not delayed. ``rows``, ``on_records``: see `make_plan`.
+    A running daemon is not delayed. ``rows``, ``on_records``: see `make_plan`. ``own_process``: see `sync`.
 
     Raises:
         MirrorError: the state file can't be read.
@@ -66,7 +72,10 @@ async def plan(
             with closing(copy):
                 return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit, on_records=on_records)
 
-    return await _until_signal(make)
+    if own_process:
+        return await _until_signal(make)
+    with mirror_failures_alone():
+        return await make()
 
 
 async def sync_planned(
