@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.api import sync
 from tests.support.daemon_process import here, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.plan_scene import PlanScene, plan_scene
@@ -103,6 +104,13 @@ def test_the_pause_of_a_pipeline_that_is_not_configured_any_more_can_be_ended(sc
     assert "pipeline drop: It is paused since" in scene.here("status").stdout
     assert scene.here("resume", "drop").returncode == 0
     assert "paused" not in scene.here("status").stdout
+
+
+def test_a_sync_in_python_reports_a_paused_pipeline(scene: PlanScene) -> None:
+    scene.here("pause", "parts")
+    result = sync(scene.config, pipelines="parts")
+    assert not result.ok
+    assert result.pipelines[0].failures[0].startswith("It is paused since ")
 
 
 def test_a_renamed_pipeline_stays_paused(scene: PlanScene) -> None:
