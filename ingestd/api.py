@@ -25,6 +25,7 @@ from ingestd.commands.sync_plan.values import SyncPlan
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration, chosen_pipelines, read_configuration
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.reporting import pause_sentence
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Rejection, Selection
 from ingestd.mirror.sqlite import Observer, SqliteMirror
@@ -76,7 +77,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether every source was read, everything is delivered, and nothing is rejected or held."""
+        """Whether every source was read, everything is delivered, and nothing is rejected, held or paused."""
         return self.exit_code is ExitCode.DONE
 
 
@@ -201,7 +202,10 @@ def _result(configuration: Configuration, names: Sequence[str], report: SyncRepo
                 removed=sum(run.removed for run in runs),
                 held=tuple(one for one in report.held if one.pipeline == name),
                 rejections=tuple(iter_rejections(reader, Selection(pipeline=name))),
-                failures=tuple(sentence for pipeline, sentence in report.failures if pipeline == name),
+                failures=(
+                    *(sentence for pipeline, sentence in report.failures if pipeline == name),
+                    *(pause_sentence(pause) for pause in report.paused if pause.pipeline == name),
+                ),
             )
         )
     return SyncResult(

@@ -17,8 +17,8 @@ import httpx
 import msgspec
 
 from connectors.http.options import BasicAuth, BearerAuth, HeaderAuth, HttpOptions, OAuthClientAuth
-from connectors.tls import classify, describe, find_tls_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk.tls import describe, find_tls_error, tls_fault
 
 Validator: TypeAlias = Mapping[str, str]
 """``target``, the address of a page without secrets, and its ``etag`` or its time of change ``modified``."""
@@ -293,5 +293,5 @@ def _retry_after(response: PageResponse) -> float | None:
 def _words(error: Exception) -> str:
     if (of_tls := find_tls_error(error)) is not None:
         detail = getattr(of_tls, "verify_message", "") or of_tls.reason or ""
-        return describe(classify(of_tls), detail=detail, trust="name its file as ca_file")
+        return describe(tls_fault(of_tls), detail=detail, trust="name its file as ca_file")
     return f"{(str(error) or type(error).__name__).rstrip('.')}."

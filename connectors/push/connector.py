@@ -44,7 +44,7 @@ class PushConnector(Connector):
     def __init__(self, options: PushOptions, context: SourceContext) -> None:
         super().__init__(options, context)
         self._wake: Callable[[], None] = lambda: None
-        self._endpoint = PushEndpoint(options, now=context.now, on_wake=self._wake_pipelines)
+        self._endpoint = PushEndpoint(options, context, on_wake=self._wake_pipelines)
         self._listener: PushListener | None = None
         self._known = KnownIds(context.keep("known-ids"))
         self._uncommitted: list[PushedMessage] = []

@@ -19,7 +19,7 @@ import msgspec
 
 from connectors.formats.json import Json
 from connectors.push.options import BearerToken, PushAuth, PushOptions
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceContext, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk, decode
 from ingestd.sdk.streams import Inbox
 
@@ -86,12 +86,12 @@ class RequestRate:
 class PushEndpoint:
     """Receives the requests of one path in the listener's loop, and gives their messages to the reading.
 
-    ``now`` returns seconds since the epoch. ``on_wake`` is called for each accepted request of ``mode: wake``.
+    ``context``: of the source. ``on_wake`` is called for each accepted request of ``mode: wake``.
     """
 
-    def __init__(self, options: PushOptions, *, now: Callable[[], float], on_wake: Callable[[], None]) -> None:
+    def __init__(self, options: PushOptions, context: SourceContext, *, on_wake: Callable[[], None]) -> None:
         self._options = options
-        self._now = now
+        self._context = context
         self._on_wake = on_wake
         self.max_body = options.max_body
         self.inbox: Inbox[PushedMessage] = Inbox(
@@ -115,11 +115,13 @@ class PushEndpoint:
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
-        _check_headers(self._options.auth, headers, self._now())
+        _check_headers(self._options.auth, headers, self._context.now())
         _message_id(self._options.auth, headers)
         # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
         if wait := self._rate.wait(time.monotonic()):
             raise self._too_many(wait)
+        if self._context.paused.is_set():
+            raise self._unavailable("The pipeline is paused. Send the request again later.")
         if not self._accepts.is_set() or self.inbox.is_closed:
             raise self._unavailable()
 

@@ -21,8 +21,8 @@ from connectors.files.identity import Identity
 from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
-from connectors.tls import TlsFault, describe
 from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
+from ingestd.sdk.tls import TlsFault, describe
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta

@@ -28,7 +28,9 @@ class DaemonVerbs(Verbs):
         "test": "Test the mappings with cases.",
         "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",
         "sync": "Read every source once and deliver until nothing is pending.",
-        "run": "Run the daemon until SIGTERM or Ctrl-C.",
+        "run": "Run the daemon until SIGTERM or Ctrl-C; or have the running daemon read a PIPELINE now.",
+        "pause": "Stop reading a PIPELINE and sending its entries, until 'ingestd resume'.",
+        "resume": "End the pause of a PIPELINE.",
         "reload": "Make the running daemon read its configuration again and use what changed.",
         "status": "Show delivered, pending and rejected entries.",
         "top": "Show pipelines and sinks live: state, pending, rejected, throughput and lag.",
@@ -52,6 +54,15 @@ class DaemonVerbs(Verbs):
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")
     """Libraries that a verb imports at their first use."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "validate": "check",
+        "apply": "sync",
+        "start": "run",
+        "daemon": "run",
+        "explain": "why",
+        "history": "trace",
+    }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb. A reload that is requested while the daemon is being imported must not end it."""

@@ -31,6 +31,8 @@ def approve(configuration: Configuration, run: int) -> None:
     response, by_daemon = decided(configuration, DecideRun(run=run, decision="approved"))
     changes = f"{response.created} created, {response.updated} updated, {response.removed} removed"
     when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
+    if response.paused:
+        when = f"The pipeline is paused: they are sent after 'ingestd resume {response.pipeline}'."
     again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
     echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"

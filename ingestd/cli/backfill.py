@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.daemon.configuration import Configuration
@@ -15,7 +16,7 @@ from ingestd.process.terminal_text import echo
 
 
 @click.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @click.option("--cancel", is_flag=True, help="End a running backfill. What it read stays.")
 @with_configuration_without_secrets
 def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.commands.status import observe
@@ -32,7 +33,7 @@ def cursor() -> None:
 
 
 @cursor.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @click.argument("partitions", nargs=-1, metavar="[PARTITION]...")
 @json_option("Print a JSON list with an object for each partition.")
 @with_configuration_without_secrets
@@ -56,7 +57,7 @@ def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...
 
 
 @cursor.command("set")
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @click.argument("partition")
 @click.argument("value", metavar="JSON")
 @with_configuration_without_secrets
@@ -77,7 +78,7 @@ def set_(configuration: Configuration, pipeline: str, partition: str, value: str
 
 
 @cursor.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @click.argument("partition")
 @click.argument("to")
 @with_configuration_without_secrets
@@ -94,7 +95,7 @@ def rewind(configuration: Configuration, pipeline: str, partition: str, to: str)
 
 
 @cursor.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @click.argument("partitions", nargs=-1, metavar="[PARTITION]...")
 @click.option("--all", "everything", is_flag=True, help="All partitions that the source still has.")
 @with_configuration_without_secrets

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, with_configuration
 from ingestd.core.errors import SourceBroken
 from ingestd.daemon.configuration import Configuration
@@ -24,7 +25,7 @@ def database() -> None:
 
 
 @database.command()
-@click.argument("pipeline")
+@click.argument("pipeline", type=PIPELINE)
 @with_configuration
 def sql(configuration: Configuration, pipeline: str) -> None:
     """Print SQL that an administrator may execute for PIPELINE. ingestd executes none of it.

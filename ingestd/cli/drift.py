@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.commands.status import observe
@@ -31,7 +32,7 @@ _SHOWN = 20
 
 
 @click.command()
-@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.argument("pipelines", type=PIPELINE, nargs=-1, metavar="[PIPELINE]...")
 @click.option("--repair", is_flag=True, help="Send the delivered values of changed and removed keys again.")
 @click.option("--adopt", is_flag=True, help="Accept the service's values.")
 @click.option(

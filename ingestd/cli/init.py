@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from ingestd.cli.check import exit_code, print_findings, print_service
+from ingestd.cli.completion import FILE_OR_TABLE
 from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
@@ -103,7 +104,11 @@ class _Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     help=f"Where the API key is: ${{env:NAME}} or ${{file:PATH}}. Default: ${{env:{_KEY_VARIABLE}}}, else it is asked for.",
 )
 @click.option("--workspace", help="The label or id of the workspace.")
-@click.option("--sample", help="A file as it will be dropped in its folder: CSV, XLSX, JSON or another known format.")
+@click.option(
+    "--sample",
+    type=FILE_OR_TABLE,
+    help="A file as it will be dropped in its folder: CSV, XLSX, JSON or another known format.",
+)
 @click.option("--database", metavar="URL", help="The address of a database, or ${env:NAME}, instead of --sample.")
 @click.option("--table", help="With --database: the table.")
 @click.option("--pipeline", metavar="NAME", help="The name of the pipeline.")

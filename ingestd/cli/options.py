@@ -52,13 +52,17 @@ def with_configuration_without_secrets(verb: Verb[P, R]) -> Callable[..., R]:
 def _with_configuration(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
     @functools.wraps(verb)
     def read_first(path: Path | None, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with paused():  # the connectors are imported
-            from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415 - most verbs' help needs none of it
-
-            configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
-        return verb(configuration, *args, **kwargs)
+        return verb(configuration_at(path, secrets=secrets), *args, **kwargs)
 
     return with_configuration_path(read_first)
+
+
+def configuration_at(path: Path | None, *, secrets: bool) -> Configuration:
+    """Return the configuration of ``-c``, or of a default path; see `read_configuration`."""
+    with paused():  # the connectors are imported
+        from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415 - most verbs' help needs none of it
+
+        return read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
 
 
 def chosen_names(configuration: Configuration, names: Sequence[str]) -> list[str]:

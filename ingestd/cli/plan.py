@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration
+from ingestd.cli.progress import reading_progress
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.output_file import OutputUnwritable, write_private
 from ingestd.commands.sync_plan.execution import Interrupted
@@ -30,7 +32,7 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
 
 
 @click.command()
-@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.argument("pipelines", type=PIPELINE, nargs=-1, metavar="[PIPELINE]...")
 @click.option(
     "--rows",
     type=click.IntRange(min=0),
@@ -54,21 +56,23 @@ def plan(  # noqa: PLR0917 - click names them
     """Show what a sync would do now. Nothing is delivered, stored, archived or deleted.
 
     Reads every source once, or those of the named pipelines, with the present configuration, and compares the result with the
-    state file. It sends no request to the service. A daemon may run at the same time and is not delayed.
+    state file. Paused pipelines are not read. It sends no request to the service. A daemon may run at the same time and is not
+    delayed.
 
     The file of --save has mode 0600, because it contains values. The state file is copied to a temporary folder, in TMPDIR,
     which needs space for two copies.
 
     Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first that
-    applies: 5; 8 the guard would hold a run; 9 entries would be created, changed, removed or delivered; 3 only records would be
-    rejected; 0 a sync has nothing to do. 73 the FILE can't be written; 130 or 143 a signal ended it.
+    applies: 5; 8 the guard would hold a run, or a pipeline is paused; 9 entries would be created, changed, removed or delivered;
+    3 only records would be rejected; 0 a sync has nothing to do. 73 the FILE can't be written; 130 or 143 a signal ended it.
 
     Example: ingestd plan mass-budget --rows 3
     """
     names = chosen_names(configuration, pipelines)
     configure_logs(level="error")
     try:
-        made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event)).plan
+        with reading_progress(terminal=sys.stderr.isatty()) as on_records:
+            made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event, on_records=on_records)).plan
         if save is not None:
             write_private(save, encode_plan(made))
     except Interrupted as interrupted:
@@ -88,7 +92,7 @@ def _exit_code(made: SyncPlan, *, in_full: bool) -> ExitCode:
         return ExitCode.SOURCE_FAILED
     if not in_full:
         return ExitCode.DONE
-    if any(one.held for one in made.partitions):
+    if any(one.held for one in made.partitions) or any(one.paused for one in made.pipelines):
         return ExitCode.HELD
     if any(one.has_changes for one in made.partitions) or any(one.pending or one.unexplained for one in made.sinks):
         return ExitCode.CHANGES
@@ -99,6 +103,8 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     for pipeline in made.pipelines:
         for failure in pipeline.failures:
             echo(safe_line(f"{pipeline.name}: {failure}"), err=True)
+        if pipeline.paused:
+            echo(safe_line(f"{pipeline.name}: {pipeline.paused}"), err=True)
         partitions = [one for one in made.partitions if one.pipeline == pipeline.name]
         echo(
             f"pipeline {pipeline.name} → {pipeline.sink}: files or tables with new content: {len(partitions)}, "
@@ -135,6 +141,8 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
 def _partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
     verdict = "would be held; " if one.held else ""
     yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
+    if one.notice:
+        yield f"  {one.notice}"
     yield from (f"  held: {reason}" for reason in one.held)
     yield from (f"  {_line(one.partition, change)}" for change in one.changes)
     hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))

@@ -1,4 +1,4 @@
-"""The progress output of `ingestd sync`: a live display on a terminal, else a line for each event.
+"""The progress of `ingestd sync` and `ingestd plan`: a live display on a terminal; else, for a sync, a line for each event.
 
 A full or closed output neither ends nor delays the sync.
 """
@@ -16,16 +16,26 @@ from ingestd.daemon.reporting import describe_changes
 from ingestd.process.line_queue import LineQueue
 from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import Emit, Event, log_event
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
-from ingestd.telemetry.catalogue.intake import PartitionRead
+from ingestd.telemetry.catalogue.delivery import (
+    DeliveryPaused,
+    EntriesDelivered,
+    EntriesParked,
+    SinkAdopted,
+    SinkCreated,
+)
+from ingestd.telemetry.catalogue.intake import PartitionParked, PartitionRead, RunHeld, SourceStopped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+_REPORTED = (DeliveryPaused, PartitionParked, RunHeld, SourceStopped)
+"""Events with a sentence that the report at the end of a sync has."""
+
+
 @contextmanager
 def progress(*, terminal: bool) -> Iterator[Emit]:
-    """Yield an `Emit` that prints events while the context is open. Warnings and errors go to the log, too."""
+    """Yield an `Emit` that prints events while the context is open. Other warnings and errors go to the log."""
     if not terminal:
         with _line_output() as write:
             yield lambda event: _print_line(event, write)
@@ -37,6 +47,24 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
         yield _LiveDisplay(display)
+
+
+@contextmanager
+def reading_progress(*, terminal: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that adds a number of read records to a live display on standard error, if that is a terminal.
+
+    Standard output has the result alone. The function may be called from any thread.
+    """
+    if not terminal:
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("reading: {task.completed} records"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        reading = display.add_task("", total=None)
+        yield lambda records: display.advance(reading, records)
 
 
 @contextmanager
@@ -57,7 +85,11 @@ def _print_line(event: Event, write: Callable[[str], object]) -> None:
     line = _event_line(event)
     if line:
         write(safe_line(line))
-    if event.level in {"warning", "error"}:
+    _log(event)
+
+
+def _log(event: Event) -> None:
+    if event.level in {"warning", "error"} and not isinstance(event, _REPORTED):
         log_event(event)
 
 
@@ -90,8 +122,7 @@ class _LiveDisplay:
         self._display.update(
             self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")
         )
-        if event.level in {"warning", "error"}:
-            log_event(event)
+        _log(event)
 
 
 def _event_line(event: Event) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, with_configuration
 from ingestd.cli.progress import progress
 from ingestd.commands.loop import run_to_end
@@ -15,7 +16,7 @@ from ingestd.commands.one_shot_sync import sync as run_sync
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.reporting import held_line
+from ingestd.daemon.reporting import held_line, pause_sentence
 from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, safe_line
@@ -25,7 +26,7 @@ _DIFFERENCES = 10
 
 
 @click.command()
-@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.argument("pipelines", type=PIPELINE, nargs=-1, metavar="[PIPELINE]...")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after this time.")
 @click.option(
     "--plan",
@@ -41,15 +42,15 @@ def sync(
     """Read every source once and deliver until nothing is pending.
 
     With names, only those pipelines are read. sync waits for files that are not stable yet. Entries that were pending before
-    are delivered, too.
+    are delivered, too. A paused pipeline is neither read nor delivered.
 
     With --plan, the pipelines of the plan are read again. If the configuration, the state, a source or the effect is not that
     of the plan, the command says what differs, and delivers nothing. A run that the guard holds in the plan is held.
 
     Exit codes, the first that applies: 5 a source is unavailable or can't be used as configured; 4 entries are still pending
-    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held; 3 records, entries or whole
-    files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered. With --plan also: 10 the plan
-    is refused; 130 or 143 a signal ended it before anything was delivered.
+    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held, or one of them is
+    paused; 3 records, entries or whole files of these pipelines are rejected, by this run or an earlier one; 0 everything is
+    delivered. With --plan also: 10 the plan is refused; 130 or 143 a signal ended it before anything was delivered.
 
     Example: ingestd sync mass-budget --timeout 60
     """
@@ -97,6 +98,8 @@ def _sync_planned(
 def _print_report(report: SyncReport) -> None:
     for pipeline, sentence in report.failures:
         echo(safe_line(f"{pipeline}: {sentence}"), err=True)
+    for pause in report.paused:
+        echo(safe_line(f"{pause.pipeline}: {pause_sentence(pause)}"), err=True)
     for held in report.held:
         echo(safe_line(held_line(held)), err=True)
     for lane in report.stuck:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.mapping_test.case_file import MappingCase, read_cases
 from ingestd.commands.mapping_test.case_run import CaseResult, rules_of, run_case
@@ -27,7 +28,7 @@ _USUAL = "tests.yaml"
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
-@click.option("--pipeline", "name", metavar="NAME", help="Only the cases of this pipeline.")
+@click.option("--pipeline", "name", type=PIPELINE, metavar="NAME", help="Only the cases of this pipeline.")
 @json_option("Print one JSON object.")
 @with_configuration_without_secrets
 def test(configuration: Configuration, files: tuple[Path, ...], name: str | None, as_json: bool) -> None:

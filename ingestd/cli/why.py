@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from ingestd.cli.completion import FILE_OR_TABLE
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.commands.why import printable
 from ingestd.commands.why import why as ask_why
@@ -19,7 +20,7 @@ from ingestd.process.terminal_text import echo, safe_line, terminal_line
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=FILE_OR_TABLE)
 @json_option("Print a JSON list with an object for each pipeline.")
 @with_configuration_without_secrets
 def why(configuration: Configuration, path: str, as_json: bool) -> None:

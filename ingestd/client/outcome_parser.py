@@ -222,7 +222,9 @@ def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
     if isinstance(error, httpx.ConnectError):
         for cause in _causes(error):
             if isinstance(cause, ssl.SSLError):
-                return Fault.TLS
+                from ingestd.sdk.tls import tls_fault  # noqa: PLC0415 - the package imports much
+
+                return Fault.NO_TLS if tls_fault(cause) == "no tls" else Fault.TLS
             if isinstance(cause, socket.gaierror):
                 if not by_proxy:
                     return Fault.UNRESOLVED

@@ -18,6 +18,7 @@ from ingestd.daemon.signals import stop_signals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.reports import PipelinePause
 from ingestd.schedule import boot_time
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
@@ -26,9 +27,9 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync.
 
-    ``delivered``: entries written by this run. ``pending``: pending entries of all sinks.
+    ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except those of paused pipelines.
     ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one.
-    ``held``: held runs of the selected pipelines.
+    ``held``: held runs of the selected pipelines. ``paused``: those of them that are paused, so they were not read.
     ``stuck``: sinks with a blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
@@ -39,6 +40,7 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     stuck: tuple[LaneReport, ...]
     interrupted: str
     held: tuple[HeldRun, ...] = ()
+    paused: tuple[PipelinePause, ...] = ()
 
     @property
     def failures(self) -> tuple[tuple[str, str], ...]:
@@ -53,12 +55,12 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code: an unread source takes precedence over pending entries; both precede held runs and rejections."""
+        """The exit code: an unread source takes precedence over pending entries; both precede what a person decides."""
         if any(one.away or one.broken for one in self.passes):
             return ExitCode.SOURCE_FAILED
         if self.pending or self.interrupted:
             return ExitCode.PENDING
-        if self.held:
+        if self.held or self.paused:
             return ExitCode.HELD
         return ExitCode.REJECTED if self.rejected else ExitCode.DONE
 
@@ -107,6 +109,7 @@ async def sync(
                 await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
                 if not working.done():
                     shutdown.ask("timeout")
+                    stuck = [lane for lane in assembly.dispatcher.report() if lane.status == "paused"]
                 shutdown.step = "ending the passes and the requests in flight"
                 for reader in assembly.readers:
                     reader.stop()
@@ -116,7 +119,8 @@ async def sync(
             await assembly.retention.apply()
             status = assembly.mirror.status
             rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
-            pending = status.pending()
+            pauses = status.pauses()
+            pending = status.pending() - sum(pause.pending for pause in pauses)
             held = tuple(one for one in status.held_runs() if one.pipeline in names)
         shutdown.done()
     return SyncReport(
@@ -127,6 +131,7 @@ async def sync(
         stuck=tuple(stuck),
         interrupted=shutdown.signal,
         held=held,
+        paused=tuple(pause for pause in pauses if pause.pipeline in names),
     )
 
 

@@ -33,6 +33,7 @@ class Fault(Enum):
     NO_DESCRIPTORS = "no descriptors"
     UNRESOLVED = "unresolved"
     TLS = "tls"
+    NO_TLS = "no tls"
     PROXY = "proxy"
     CONNECT_TIMEOUT = "connect timeout"
     WRITE_TIMEOUT = "write timeout"
@@ -50,7 +51,7 @@ class Fault(Enum):
 NEVER_SENT = frozenset(
     {
         *(Fault.REFUSED, Fault.NO_ROUTE, Fault.NOT_PERMITTED, Fault.NO_DESCRIPTORS),
-        *(Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
+        *(Fault.UNRESOLVED, Fault.TLS, Fault.NO_TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
     }
 )
 """Faults that prevent that a request is sent."""
@@ -103,7 +104,10 @@ _UNREACHABLE: dict[Fault, str] = {
         "The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system."
     ),
     Fault.UNRESOLVED: "The service's host name cannot be resolved. Check service.url and the name server.",
-    Fault.TLS: "No trusted TLS connection to the service. Check its certificate, and that service.url begins with https.",
+    Fault.TLS: "No trusted TLS connection to the service. Check its certificate.",
+    Fault.NO_TLS: (
+        "What listens at the address with https does not speak TLS. Write http:// in service.url, or correct its port."
+    ),
     Fault.PROXY: (
         "The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
         "proxy may connect to service.url."
@@ -122,7 +126,8 @@ _UNREACHABLE: dict[Fault, str] = {
     ),
     Fault.BROKEN: (
         "The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
-        "sent again. If this continues, check the service and the proxies before it."
+        "sent again. If this continues, check the service and the proxies before it. If the service has TLS, service.url "
+        "begins with https."
     ),
     Fault.PROTOCOL: "The response is not valid HTTP. Check service.url.",
     Fault.UNREADABLE: (

@@ -23,9 +23,11 @@ from ingestd.daemon.kept_files import move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.parts import PartFactory, delivery_limits
+from ingestd.daemon.pipeline_control import PipelineControl
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
+from ingestd.daemon.reporting import pause_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import WorkCounter, compile_status
 from ingestd.daemon.status_text import format_status
@@ -120,6 +122,7 @@ class Assembly:
             keep_running=self.part_supervisor,
             scheduled=reading_timings(settings).keys(),
         )
+        self.supervisor.use_pauses([pause.pipeline for pause in mirror.status.pauses()])
         self.dispatcher = Dispatcher(
             mirror=mirror.delivery,
             client=self.client,
@@ -197,6 +200,16 @@ class Assembly:
             notices=self.notices.every,
             health=self.supervisor.health,
             cursors=cursors,
+            control=PipelineControl(
+                pipelines=lambda: self.configuration.settings.pipelines,
+                store=self.mirror.pauses,
+                status=self.mirror.status,
+                use_pauses=self.supervisor.use_pauses,
+                read=self.supervisor.wake,
+                deliver=self.dispatcher.wake,
+                now=time.time,
+                emit=self._emit,
+            ),
             reloader=self.reloader,
             emit=self._emit,
         )
@@ -212,8 +225,14 @@ class Assembly:
             self._connectors,
             request,
             unacknowledged=unacknowledged,
-            failure=lambda pipeline: self.notices.unwritable() or self.passes.failure(pipeline),
+            failure=lambda pipeline: (
+                self.notices.unwritable() or self._pause_of(pipeline) or self.passes.failure(pipeline)
+            ),
         )
+
+    def _pause_of(self, pipeline: str) -> str:
+        """Return what the pause of a pipeline means; empty if it is not paused. Blocks."""
+        return next((pause_sentence(one) for one in self.mirror.status.pauses() if one.pipeline == pipeline), "")
 
     def _status(self, as_json: bool) -> str:
         """Return what `ingestd status` prints. Blocks."""

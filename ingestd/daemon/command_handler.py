@@ -10,6 +10,7 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
 from ingestd.daemon.control.requests import (
     CheckDrift,
+    ControlPipeline,
     DecideRun,
     DropRejected,
     Explain,
@@ -24,6 +25,7 @@ from ingestd.daemon.control.requests import (
     SourceNotices,
 )
 from ingestd.daemon.cursor_moves import CursorMover
+from ingestd.daemon.pipeline_control import PipelineControl
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
@@ -60,6 +62,7 @@ class CommandHandler:
     notices: Callable[[], tuple[OperatorNotice, ...]]
     health: Callable[[], tuple[SourceHealth, ...]] = tuple
     cursors: CursorMover
+    control: PipelineControl
     reloader: Reloader
     emit: Emit
 
@@ -73,19 +76,25 @@ class CommandHandler:
                 response = await self.drop(request.selection, by=by)
             case CheckDrift():
                 response = await self.check(request.pipelines, mode=request.mode)
-            case Explain():
-                response = await asyncio.to_thread(self.explain, request)
-            case ReadStatus():
-                response = StatusText(text=await asyncio.to_thread(self.status, request.as_json))
+            case Explain() | ReadStatus():
+                response = await asyncio.to_thread(self._look, request)
             case ReadNotices():
                 response = SourceNotices(notices=self.notices(), health=self.health())
             case MoveCursor():
                 response = await self.cursors.move(request, by=by)
             case DecideRun():
                 response = await self.decide(request, by=by)
+            case ControlPipeline():
+                response = await self.control.perform(request, by=by)
             case Reload():
                 response = await self.reloader.reload(by=by)
         return response
+
+    def _look(self, request: Explain | ReadStatus) -> Response:
+        """Return what a request only reads. Blocks."""
+        if isinstance(request, Explain):
+            return self.explain(request)
+        return StatusText(text=self.status(request.as_json))
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Retry rejections."""
@@ -134,6 +143,7 @@ class CommandHandler:
             updated=updated,
             removed=removed,
             read_again=read_again,
+            paused=any(pause.pipeline == pipeline for pause in self.control.status.pauses()),
         )
 
     async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:

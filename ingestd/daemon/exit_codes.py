@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; all other sinks were compared."""
     HELD = 8
-    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded."""
+    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded, or one of them is paused."""
     CHANGES = 9
     """`plan --exit-code`: a sync would change or deliver entries."""
     PLAN_REFUSED = 10

@@ -73,7 +73,7 @@ class Reconfigurer:
             self.connectors.pop(name, None)
         await self.supervisor.remove(changes.ended, wait_seconds=END_SECONDS)
         try:
-            renamed, runs, checks = await asyncio.to_thread(self._activate, found, changes)
+            renamed, runs, checks, paused = await asyncio.to_thread(self._activate, found, changes)
         except Exception as error:
             await self._undo(changes, readers, client)
             if isinstance(error, MirrorFull):
@@ -88,6 +88,7 @@ class Reconfigurer:
         # From here to the end nothing waits, so that no other part sees half of the change.
         settings = found.settings
         self.configuration = found
+        self.supervisor.use_pauses(paused)
         self._start(settings, readers)
         self.retention.use(settings.rejected)
         sharing = self.ownership.use(settings.pipelines)
@@ -130,14 +131,18 @@ class Reconfigurer:
 
     def _activate(
         self, found: Configuration, changes: ConfigurationChanges
-    ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float]]:
-        """Store which pipelines are active; return the renamed ones, and when pipelines ran and sinks were checked. Blocks."""
+    ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float], list[str]]:
+        """Store which pipelines are active. Blocks.
+
+        Return the renamed ones, when pipelines ran and sinks were checked, and the paused pipelines.
+        """
         settings, status = found.settings, self.mirror.status
         sources = source_digests(settings.pipelines)
         renamed = tuple(self.mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended))
         move_kept(settings.state, renamed)
         remove_unused(settings.state, sources)
-        return renamed, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
+        paused = [pause.pipeline for pause in status.pauses()]
+        return renamed, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings))), paused
 
     async def _undo(
         self, changes: ConfigurationChanges, readers: Sequence[Reader], client: ServiceClient | None

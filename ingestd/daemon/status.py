@@ -12,7 +12,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
-from ingestd.mirror.reports import FailedPart
+from ingestd.mirror.reports import FailedPart, PipelinePause
 from ingestd.mirror.sqlite import Observer
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
@@ -56,7 +56,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
     failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved.
     ``health``: the states of sources with a connection. They are
-    empty if no daemon runs. ``held``: runs that wait for an approval. ``since_start``: the work of the running daemon.
+    empty if no daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the
+    work of the running daemon.
     """
 
     configuration: str
@@ -74,6 +75,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[OperatorNotice, ...] = ()
     health: tuple[SourceHealth, ...] = ()
     held: tuple[HeldRun, ...] = ()
+    paused: tuple[PipelinePause, ...] = ()
     since_start: WorkCounts | None = None
 
 
@@ -110,6 +112,7 @@ def compile_status(
         rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
         forgotten=mirror.forgotten(),
         held=tuple(mirror.held_runs()),
+        paused=tuple(mirror.pauses()),
         failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
         notices=notices(),
         health=health(),

@@ -9,7 +9,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.reporting import describe_changes, format_rejection, held_line
+from ingestd.daemon.reporting import describe_changes, format_rejection, held_line, pause_sentence
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus
@@ -37,6 +37,8 @@ def _status_lines(found: Status) -> Iterator[str]:
     yield from _source_lines(found)
     for held in found.held:
         yield held_line(held)
+    for pause in found.paused:
+        yield f"pipeline {pause.pipeline}: {pause_sentence(pause)}"
     for pipeline in found.pipelines:
         yield f"pipeline {pipeline.name}: {last_run_sentence(pipeline)}"
         yield from (f"pipeline {pipeline.name}: {sentence}" for sentence in notice_sentences(pipeline))
@@ -102,10 +104,16 @@ def _drift(sink: SinkStatus) -> str:
     if checked is None:
         return "not read back yet"
     if checked.at is None:
-        return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
+        return f"could not be read back {moment(checked.tried_at)}: {_failure(sink, checked)}"
     result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
-    failed = f" (failed {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
+    failed = f" (failed {moment(checked.tried_at)}: {_failure(sink, checked)})" if checked.failure else ""
     return f"read back {moment(checked.at)}: {result}{failed}"
+
+
+def _failure(sink: SinkStatus, checked: DriftStatus) -> str:
+    """Return why the sink could not be read back, for the middle of a line that also has why its delivery is blocked."""
+    is_known = sink.pending and sink.trouble is not None and sink.trouble.sentence == checked.failure
+    return "for the same reason" if is_known else checked.failure.removesuffix(".")
 
 
 def _counts(checked: DriftStatus) -> str:

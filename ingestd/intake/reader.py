@@ -139,7 +139,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
 class Reader:
     """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
 
-    Thread-safe: `stop`, `remap`, `columns_of`, `notices`, `health` and `unacknowledged`. ``clock``: monotonic seconds;
+    Thread-safe: `stop`, `pause`, `remap`, `columns_of`, `notices`, `health` and `unacknowledged`. ``clock``: monotonic seconds;
     ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
     whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
@@ -212,6 +212,22 @@ class Reader:
         self.connector.context.stopping.set()
         self.connector.interrupt()
 
+    def pause(self, paused: bool) -> None:
+        """End the running pass at its next batch, because the pipeline is paused, or let it be read again. Thread-safe."""
+        if paused:
+            self.connector.context.paused.set()
+        else:
+            self.connector.context.paused.clear()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether an operator has paused the pipeline. Thread-safe."""
+        return self.connector.context.paused.is_set()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._stopped.is_set() or self.is_paused
+
     def columns_of(self, key: str, member: str) -> tuple[str, ...]:
         """Return the source columns that a key of the mapping is made of. Thread-safe."""
         return self._mapping.columns_of(key, member)
@@ -262,7 +278,7 @@ class Reader:
             if sentence:
                 failures.record(sentence, sentence)
         stopped = "" if isinstance(self.connector, Holds) else next(iter(found.rejected.values()), "")
-        failed = bool(found.away or broken or found.rejected) or self._stopped.is_set()
+        failed = bool(found.away or broken or found.rejected) or self._is_ending
         return PassReport(
             pipeline=self.pipeline,
             read=tuple(found.read),
@@ -293,7 +309,7 @@ class Reader:
         try:
             until, records = 0.0, 0
             for partition in self._list_partitions():
-                if self._stopped.is_set():
+                if self._is_ending:
                     break
                 found.partitions.append(partition)
                 reading = self._read_small(partition) if partition.small and partition.snapshot else None
@@ -539,11 +555,11 @@ class Reader:
                 return _Stored(again=_Attempt(whole=True))
             summary = run.take(batch)
             self._report_committed(reading.partition, batch.cursor)
-            if self._stopped.is_set():
+            if self._is_ending:
                 break
         if summary is not None:
             return self._ended(run, summary, reading.partition, state, attempt)
-        run.fail(_STOPPED if self._stopped.is_set() else _NO_END, broken=False)
+        run.fail(_STOPPED if self._is_ending else _NO_END, broken=False)
         return _Stored(held=state.withheld is not None)
 
     def _ended(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,12 +24,13 @@ class PartitionReading(msgspec.Struct, kw_only=True):
     """The reading of a partition that had something to read. ``failure``: why it ended early, or empty.
 
     ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal one, in
-    whatever batches it was read.
+    whatever batches it was read. ``notice``: what it guessed or skipped, such as keys with several values.
     """
 
     records: int = 0
     rejected: int = 0
     failure: str = ""
+    notice: str = ""
     _entries: Any = msgspec.field(default_factory=hashlib.sha256)
     _rejects: Any = msgspec.field(default_factory=hashlib.sha256)
     _seen: Any = msgspec.field(default_factory=hashlib.sha256)
@@ -52,6 +53,7 @@ class PartitionReading(msgspec.Struct, kw_only=True):
         if seen is not None:
             _update(self._seen, seen.hashes.sort())
         self.rejected += summary.rejected
+        self.notice = summary.notice
 
 
 def _update(digest: Any, hashes: pl.Series) -> None:
@@ -63,11 +65,13 @@ class RecordedIntake:
     """Passes the calls of a reader to ``intake``. It belongs to one thread at a time.
 
     ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of those without
-    new content. ``digests``: the digest of each pipeline's mapping, by name.
+    new content. ``digests``: the digest of each pipeline's mapping, by name. ``on_records`` is called with the number of records
+    of each batch.
     """
 
-    def __init__(self, intake: IntakeStore) -> None:
+    def __init__(self, intake: IntakeStore, *, on_records: Callable[[int], None] = lambda _: None) -> None:
         self._intake = intake
+        self._on_records = on_records
         self._runs: dict[int, PartitionReading] = {}
         self.readings: dict[int, PartitionReading] = {}
         self.opened: defaultdict[str, set[int]] = defaultdict(set)
@@ -95,6 +99,7 @@ class RecordedIntake:
     def commit(self, run: int, **batch: Any) -> int:
         """See `IntakeStore.commit`."""
         self._runs[run].add(batch["entries"], batch["rejects"], batch["records"])
+        self._on_records(batch["records"])
         return self._intake.commit(run, **batch)
 
     def finish_run(self, run: int, *, seen: Snapshot | None, **end: Any) -> RunSummary:

@@ -69,6 +69,7 @@ class SourceSupervisor:
         self._tasks: dict[str, _ReaderTask] = {}
         self._ending: dict[str, tuple[_ReaderTask, asyncio.Task[None]]] = {}
         """Removed readers with a call of the source that has not returned yet."""
+        self._paused: frozenset[str] = frozenset()
         self._closing: asyncio.Task[None] | None = None
         self._by_sink: dict[SinkAddress, list[_ReaderTask]] = {}
         self.add(readers, scheduled=scheduled)
@@ -95,6 +96,7 @@ class SourceSupervisor:
                 watched=reader.pipeline not in scheduled,
                 former=former,
             )
+            reader.pause(reader.pipeline in self._paused)
             # Replaced instead of changed, because other threads read it.
             self._tasks = {**self._tasks, reader.pipeline: task}
             if self._group is not None:
@@ -167,12 +169,14 @@ class SourceSupervisor:
     async def read_once(self, names: Collection[str] | None = None) -> list[PassReport]:
         """Read the named sources (None: all) once, wait for files that become ready soon, and return the reports in order.
 
+        A paused source is not read and has no report.
         A source with an unexpected exception is reported as broken.
 
         Raises:
             MirrorError: the state file cannot be used.
         """
         chosen = [task for name, task in self._tasks.items() if names is None or name in names]
+        chosen = [task for task in chosen if not task.reader.is_paused]
         return [report for task in chosen for report in await task.read_until_ready()]
 
     async def acknowledge(self) -> None:
@@ -184,6 +188,16 @@ class SourceSupervisor:
         async with asyncio.TaskGroup() as group:  # a source that hangs delays no other source
             for task in self._tasks.values():
                 group.create_task(task.guarded("acknowledging", task.acknowledge))
+
+    def use_pauses(self, names: Collection[str]) -> None:
+        """Pause the pipelines ``names``, and only these. A running pass ends at its next batch.
+
+        What would have been read meanwhile is read when the pause ends: the next scheduled run included.
+        """
+        before, self._paused = self._paused, frozenset(names)
+        for name, task in self._tasks.items():
+            if (name in before) != (name in self._paused):
+                task.pause(name in self._paused)
 
     def wake(self, pipeline: str) -> None:
         """Read a source now; nothing if the pipeline was removed meanwhile. Thread-safe."""
@@ -318,6 +332,12 @@ class _ReaderTask:
             self._to_read = True
         self._wakeup.notify()
 
+    def pause(self, paused: bool) -> None:
+        """Do not read until the pause ends. Then a source without a schedule is read, and one that missed a run."""
+        self.reader.pause(paused)
+        if not paused:
+            self.wake(read=self._watched)
+
     @property
     def wait_seconds(self) -> float:
         """For how long the source asked not to be read; 0 if it may be."""
@@ -335,7 +355,9 @@ class _ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self._to_read and asyncio.get_running_loop().time() < self._not_before:
+                if self.reader.is_paused:
+                    read_at = None
+                elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
                     read_at = self._not_before  # also if a schedule asks earlier: the source asked for the wait
                 elif self._to_read:
                     read_at, acknowledged = await self._read()
@@ -457,6 +479,7 @@ class _ReaderTask:
             self._to_read = True
             raise
         report = made.report
+        self._to_read = self._to_read or self.reader.is_paused  # it may have ended at a batch
         self.has_failed = bool(report.failure or report.rejected)
         if report.away:
             self._failures += 1
@@ -478,7 +501,7 @@ class _ReaderTask:
         if at != self._rescan_at:
             return False
         self._rescan_at = None
-        is_asked = self._to_read or self._failures or self._not_before > self._in(0.0)
+        is_asked = self._to_read or self._failures or self._not_before > self._in(0.0) or self.reader.is_paused
         if is_asked or self.turn.locked() or self._pause.is_paused:
             self.wake(read=True)
             return False

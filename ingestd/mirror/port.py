@@ -181,7 +181,7 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
 
     ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
     entries have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier
-    process has claimed.
+    process has claimed. ``pending``: the entries that may be delivered, so without those of paused pipelines.
     """
 
     id: int

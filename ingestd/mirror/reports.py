@@ -67,6 +67,19 @@ class FailedPart(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: float
 
 
+class PipelinePause(msgspec.Struct, frozen=True, kw_only=True):
+    """A paused pipeline: its source is not read, and its ``pending`` entries are not sent.
+
+    ``since``: seconds since the epoch; ``by``: the account that paused it. The names of the members are part of the output of
+    `ingestd status --json`.
+    """
+
+    pipeline: str
+    since: float
+    by: str
+    pending: int
+
+
 class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor of a partition; None: the next reading starts at the beginning.
 

@@ -18,6 +18,9 @@ from ingestd.process.standard_streams import open_standard_streams, output_failu
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_COMPARED = 300
+"""The most characters of an unknown verb that are compared with the verbs."""
+
 OUTPUT_UNWRITABLE = 73
 """EX_CANTCREAT: what the command prints could not be written; what it was asked to do may have been done."""
 
@@ -30,6 +33,8 @@ class Verbs(click.Group):
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
     """Libraries with deferred imports (`defer_imports`)."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Words of other programs, with the verb that does the same here; an error names it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program. Tests call `main`, because their process goes on."""
@@ -76,6 +81,19 @@ class Verbs(click.Group):
         with paused():
             command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it. The error about an unknown verb names the nearest one."""
+        word = args[0]
+        if word in self.verbs or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+        near = self.elsewhere.get(word) or next(iter(get_close_matches(word[:_COMPARED], self.verbs, n=1)), "")
+        hint = f" Did you mean '{near}'?" if near else ""
+        raise click.UsageError(f"There is no command '{word}'.{hint}", ctx=ctx)
 
 
 @contextmanager

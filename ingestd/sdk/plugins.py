@@ -29,12 +29,14 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of plug-in: a group of entry points for subclasses of ``base``.
 
     ``noun`` names the kind in sentences. ``contract``: the version that the class attribute ``contract`` of a plug-in must have.
+    ``also_called``: other words for plug-ins, by name; an error about such a word names the plug-in.
     """
 
     name: str
     noun: str
     base: type
     contract: int
+    also_called: Mapping[str, str] = {}
 
     def names(self) -> Sequence[str]:
         """Return the names of the installed plug-ins, sorted. Some of them may fail to load."""
@@ -48,9 +50,7 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         """
         points = _by_distribution(self.name, name, tuple(sys.path))
         if not points:
-            names = self.names()
-            hint = nearest(name, names) or f" Installed are: {', '.join(names) or 'none'}."
-            raise PluginUnusable(f"There is no {self.noun} '{shortened(name)}'.{hint}", known=False)
+            raise PluginUnusable(f"There is no {self.noun} '{shortened(name)}'.{self._hint(name)}", known=False)
         if len(points) > 1:
             owners = " and ".join(sorted(points))
             raise PluginUnusable(
@@ -58,6 +58,14 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
             )
         [(owner, point)] = points.items()
         return self._loaded(point, owner)
+
+    def _hint(self, name: str) -> str:
+        names = self.names()
+        word = name.lower().replace("-", "_")
+        for known, words in self.also_called.items():
+            if known in names and word in words.split():
+                return f" Did you mean '{known}'?"
+        return nearest(name, names) or f" Installed are: {', '.join(names) or 'none'}."
 
     def _points(self) -> EntryPoints:
         found: EntryPoints = _found_on(tuple(sys.path)).select(group=self.name)
@@ -85,7 +93,22 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-CONNECTORS = PluginGroup(name="ingestd.connectors", noun="connector", base=Connector, contract=CONTRACT)
+CONNECTORS = PluginGroup(
+    name="ingestd.connectors",
+    noun="connector",
+    base=Connector,
+    contract=CONTRACT,
+    also_called={
+        "directory": "folder folders dir dropfolder drop_folder drop watch csv excel xlsx json xml parquet",
+        "database": "sql db table postgres postgresql sqlite mysql mariadb oracle sqlserver sql_server mssql odbc",
+        "remote": "sftp ssh ftp s3 minio azure blob bucket",
+        "http": "https rest api url web",
+        "push": "webhook webhooks listen listener",
+        "log": "logs tail",
+        "mqtt": "broker mosquitto",
+        "opcua": "opc opc_ua ua",
+    },
+)
 
 
 def load_connector(name: str) -> type[Connector]:

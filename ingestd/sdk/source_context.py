@@ -39,6 +39,8 @@ class SourceContext:
     """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the source ends: every wait of a connector ends within 2 seconds after it."""
+    paused: threading.Event = field(default_factory=threading.Event)
+    """Set while an operator pauses the pipeline: a source that clients call refuses them, because nothing is read."""
     until: float | None = None
     """In a one-shot `ingestd sync`: when a subscription that waits for messages must end its reading, by `elapsed`.
 

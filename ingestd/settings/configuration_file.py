@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.settings.document import Document, DocumentError, read_document
-from ingestd.settings.node import ConfigLocation, MappingNode, Scalar
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Scalar
 from ingestd.settings.secrets import PlaceholderError, Placeholders, read_bounded, reason
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -76,6 +76,19 @@ def mistake_at(path: Path, location: ConfigLocation | None, key: str, sentence: 
     """Return a mistake in a file; without a location it is about the whole file."""
     line, column = (location.line, location.column) if location is not None else (0, 0)
     return Mistake(file=str(path), line=line, column=column, key=key, sentence=sentence)
+
+
+def read_pipeline_names(path: Path) -> list[str]:
+    """Return the names of the pipelines in a file, without a check of any setting.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is not readable as YAML.
+    """
+    root = load_document(path).root
+    entry = root.entry("pipelines") if isinstance(root, MappingNode) else None
+    pipelines = entry[1].items if entry is not None and isinstance(entry[1], ListNode) else ()
+    names = (one.entry("name") for one in pipelines if isinstance(one, MappingNode))
+    return [name[1].text for name in names if name is not None and isinstance(name[1], Scalar)]
 
 
 def read_state_path(path: Path, environment: Mapping[str, str]) -> Path | None:

@@ -39,6 +39,13 @@ def _number_text(found: Any) -> Any:
     return str(found) if isinstance(found, int | float) and not isinstance(found, bool) else found
 
 
+def _check_units(source: str, target: str) -> None:
+    try:
+        unit_conversion(source, target)
+    except UnitError as error:
+        raise problem(str(error)) from None
+
+
 Text: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]
 Limit: TypeAlias = Annotated[
     str,
@@ -67,15 +74,18 @@ class UnitSettings(SettingsPart):
         validate_default=True, description="The unit of the entry.", examples=["kg"]
     )
 
+    @field_validator("from_")
+    @classmethod
+    def _check_source(cls, source: str) -> str:
+        if not parse_template(source).fields:
+            _check_units(source, source)
+        return source
+
     @field_validator("to")
     @classmethod
     def _check(cls, target: str, info: ValidationInfo) -> str:
-        source = info.data.get("from_")
-        if source is not None:
-            try:
-                unit_conversion(target if parse_template(source).fields else source, target)
-            except UnitError as error:
-                raise problem(str(error)) from None
+        source = info.data.get("from_", target)
+        _check_units(target if parse_template(source).fields else source, target)
         return target
 
 

@@ -215,7 +215,7 @@ class RejectedSettings(SettingsPart):
 class Settings(SettingsPart):
     """The whole configuration file."""
 
-    service: ServiceSettings = Field(description="The workspace service.")
+    service: ServiceSettings = Field(description="The workspace service, and how the daemon reaches it.")
     state: Path = Field(
         repr=False,
         description="The state file of the daemon (SQLite). A relative path starts at the folder of the configuration file.",
@@ -233,7 +233,9 @@ class Settings(SettingsPart):
         default=None,
         description="Where the running daemon serves metrics, health and a page. Default: nowhere.",
     )
-    pipelines: tuple[PipelineSettings, ...] = Field(min_length=1, description="The pipelines.")
+    pipelines: tuple[PipelineSettings, ...] = Field(
+        min_length=1, description="What is read, how records become entries, and the sinks that get them."
+    )
 
     @field_validator("pipelines")
     @classmethod

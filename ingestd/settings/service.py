@@ -17,6 +17,8 @@ from ingestd.settings.validation import problem
 
 _CLIENT_ID = r"[!-~]{1,128}"
 _SECONDS_AT_MOST = 3_600.0
+_INSIDE_THE_SERVICE = re.compile(r"/(ui(/.*)?|openapi\.json)$")
+"""Paths that a person copies from a browser: those of the service's pages, and of its document."""
 
 
 def client_id_of(host: str) -> str:
@@ -40,6 +42,9 @@ def _service_url(text: str) -> str:
             )
         if usable and (parts.query or parts.fragment):
             raise problem(f"{expected}, without a query ('?') or a fragment ('#').")
+        if usable and (inside := _INSIDE_THE_SERVICE.search(parts.path)):
+            address = text[: text.index(inside[0], len(parts.scheme) + 3)]
+            raise problem(f"'{inside[0]}' is a path of the service itself. Write its address: {address}")
     if not usable or re.search(r"[^!-~]", text):
         raise problem(f"{expected}.")
     return text.rstrip("/")

@@ -19,6 +19,7 @@ from ingestd.commands.why import why
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.reporting import pause_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -68,13 +69,14 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     notices: tuple[str, ...]
     throughput: Sequence[int]
+    is_paused: bool
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
 
-    By the name of the pipeline: ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held runs), and
-    ``sources`` with files that wait.
+    By the name of the pipeline: ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held runs),
+    ``paused`` (what the pause means), and ``sources`` with files that wait.
     """
 
     status: Status
@@ -83,6 +85,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     pipelines: Mapping[str, PipelineStatus]
     notices: Mapping[str, Sequence[str]]
     held: Mapping[str, int]
+    paused: Mapping[str, str]
     sources: Mapping[str, Connector]
 
 
@@ -273,6 +276,7 @@ class PageContents:
             pipelines={one.name: one for one in status.pipelines},
             notices=notices,
             held=Counter(one.pipeline for one in status.held),
+            paused={one.pipeline: pause_sentence(one) for one in status.paused},
             sources=self.waiting(),
         )
 
@@ -289,7 +293,10 @@ class PageContents:
         rejected = found.rejected if found is not None else 0
         failure = self.passes.failure(pipeline.name)
         blocker = state.blockers.get(pipeline.sink) if pending else None
-        if failure:
+        paused = state.paused.get(pipeline.name, "")
+        if paused:
+            word, sentence = "pending", paused
+        elif failure:
             word, sentence = "failed", failure
         elif blocker is not None:
             word, sentence = ("failed" if blocker.standing == "paused" else "pending"), blocker.sentence
@@ -315,6 +322,7 @@ class PageContents:
             waiting=sum(counts.values()),
             notices=notices,
             throughput=self.throughput(str(pipeline.sink)),
+            is_paused=bool(paused),
         )
 
 

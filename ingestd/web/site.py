@@ -7,14 +7,16 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import counted
 from ingestd.daemon.control.requests import (
     CheckDrift,
+    ControlPipeline,
     DecideRun,
+    PipelineControlled,
     Reload,
     Reloaded,
     Request,
@@ -79,6 +81,7 @@ class Site:
             ("POST", re.compile(r"/rejected/retry"), self._retry),
             ("POST", re.compile(r"/drift/check"), self._check_drift),
             ("POST", re.compile(r"/configuration/reload"), self._reload),
+            ("POST", re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)/(?P<verb>pause|resume|run)"), self._control),
             ("POST", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})/(?P<verb>approve|discard)"), self._decide),
         ]
 
@@ -183,6 +186,10 @@ class Site:
             f"{counted(done.records, 'record')}.",
         )
 
+    async def _control(self, request: WebRequest, name: str, verb: Literal["pause", "resume", "run"]) -> WebResponse:  # noqa: ARG002 - a handler
+        done = await self._act(ControlPipeline(pipeline=name, action=verb), PipelineControlled)
+        return self._done(f"/pipelines/{name}", done.sentence, is_done=done.is_done)
+
     async def _decide(self, request: WebRequest, number: str, verb: str) -> WebResponse:  # noqa: ARG002 - a handler
         run = int(number)
         decision = DecideRun(run=run, decision="approved" if verb == "approve" else "discarded")
@@ -191,10 +198,11 @@ class Site:
             return self._done("/held", done.refusal, is_done=False)
         if verb == "discard":
             return self._done("/held", f"Run {run} of {done.partition} is discarded; what is delivered stays.")
+        when = "They are sent when the pipeline is resumed." if done.paused else "The daemon sends them now."
         return self._done(
             "/held",
             f"Run {run} of {done.partition} is approved: {done.created} created, {done.updated} updated, "
-            f"{done.removed} removed. The daemon sends them now.",
+            f"{done.removed} removed. {when}",
         )
 
     async def _check_drift(self, request: WebRequest) -> WebResponse:

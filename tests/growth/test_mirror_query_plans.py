@@ -87,6 +87,10 @@ READS_ALL = {
     "planned_rejections": "a person's plan, to a limit: what is rejected of one partition",
     "planned_unexplained": "a person's plan, on a private copy: counts a whole sink",
     "planned_segment": "one row, in the order of the primary key",
+    # -- only while a pipeline is paused
+    "pauses": "totals, for `status`: the partitions of paused pipelines, each with its pending segments",
+    "lanes": "the pending segments of each sink, without their bodies, for each paused pipeline",
+    "lane": "as lanes, of one sink",
     # -- work that concerns a whole sink or a whole partition, done once for it
     "sink_forget_segments": "deletes what it reads: the service has lost the sink, and everything in it is sent again",
     "sink_forget_removed": "as sink_forget_segments",

@@ -10,6 +10,7 @@ from connectors.http import HttpOptions
 from connectors.http.options import PageKind
 from connectors.remote import RemoteOptions
 from connectors.remote.address import Scheme
+from ingestd.registry import connector_names
 
 BOUNDS = {
     "http": {"max_pages": "1000", "max_bytes": "1 GiB", "timeout_seconds": "30"},
@@ -28,3 +29,8 @@ def test_every_kind_and_every_bound_is_described(page: str, options: type[BaseMo
         assert f"\n| `{name}` | {shown} |" in text
         number, *unit = shown.split()
         assert options.model_fields[name].default == int(number) * (2**30 if unit else 1)
+
+
+def test_the_comparison_counts_the_connectors() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert f"| sources and targets | {len(connector_names())} connectors, " in page

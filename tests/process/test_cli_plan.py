@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.cli.progress import reading_progress
+from ingestd.commands.sync_plan.execution import plan as make_plan
+from ingestd.daemon.configuration import read_configuration
 from tests.support.daemon_process import environment, running_daemon
 from tests.support.engineering_folder import Folder, program_beside_workspaced
 from tests.support.golden_texts import check_command_output
@@ -364,3 +368,34 @@ def test_a_plan_is_executed_at_the_service(tmp_path: Path) -> None:
 
 def _temporary_folders() -> set[str]:
     return {path.name for path in Path(tempfile.gettempdir()).glob("ingestd-plan-*")}
+
+
+def test_a_plan_says_what_a_sync_says_of_repeated_keys(scene: PlanScene) -> None:
+    scene.write_drop("two.csv", [("h", "8"), ("h", "9")])
+    (notice,) = (one["notice"] for one in scene.plan()["partitions"] if one["partition"].endswith("two.csv"))
+    assert "h.mass" in notice
+    assert f"  {notice}\n" in scene.here("plan").stdout
+    assert notice in scene.here("sync").stdout
+
+
+def test_a_plan_shows_the_number_of_read_records_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for terminal, shown in ((True, "reading: 65000 records"), (False, "")):
+        with reading_progress(terminal=terminal) as on_records:
+            on_records(60_000)
+            on_records(5_000)
+        printed = capsys.readouterr()
+        assert printed.out == "", "standard output has the plan alone"
+        assert shown in printed.err
+        assert bool(printed.err) == terminal
+
+
+def test_a_plan_counts_the_records_while_it_reads(scene: PlanScene) -> None:
+    scene.append_readings([(f"q{number}", "1") for number in range(20)])
+    read: list[int] = []
+    configuration = read_configuration(scene.config, environment={}, cwd=scene.path)
+    asyncio.run(make_plan(configuration, ["readings"], rows=0, emit=lambda _: None, on_records=read.append))
+    assert sum(read) == 20

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.daemon_process import here, ingestd, running_daemon, write_configuration
 from tests.support.document_server import Delay, DocumentServer, Refuse
+from tests.support.engineering_folder import Folder
 
 
 def last_line(text: str) -> str:
@@ -212,3 +213,22 @@ def test_waiting_for_a_file_is_limited_by_the_timeout(tmp_path: Path, server: Do
     run = here(tmp_path, "sync", "--timeout", "1")
     assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 pending, 0 rejected.")
     assert (tmp_path / "drop" / "mass.csv").exists()
+
+
+def test_a_sync_and_the_status_say_each_sentence_once(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path / "here", server)
+    folder.write("part,mass\na,1\n")
+    assert folder.here("sync").returncode == 0
+    server.api_key = "another-key"
+    folder.write("part,mass\na,2\n", "again.csv")
+    folder.write("part,part\na,2\n", "unreadable.csv")
+    synced = folder.here("sync")
+    assert synced.returncode == 4
+    folder.here("drift")
+    for printed, sentences in (
+        (synced.stdout + synced.stderr, ("The service does not know the API key", "unreadable.csv: ")),
+        (folder.here("status").stdout, ("The service does not know the API key",)),
+    ):
+        assert [printed.count(one) for one in sentences] == [1] * len(sentences), printed
+    assert "could not be read back" in printed
+    assert "for the same reason" in printed

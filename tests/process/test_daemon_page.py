@@ -79,7 +79,7 @@ def test_a_form_without_the_token_of_this_process_is_refused(token: str, acting:
 
 def test_an_action_is_not_a_link(acting: tuple[Daemon, httpx.Client]) -> None:
     _, client = acting
-    for path in ("/rejected/retry?all=1", "/held/1/approve", "/held/1/discard"):
+    for path in ("/rejected/retry?all=1", "/held/1/approve", "/held/1/discard", "/pipelines/masses/pause"):
         response = client.get(path)
         assert (response.status_code, response.headers["allow"]) == (405, "POST")
 
@@ -92,6 +92,27 @@ def test_a_form_of_the_page_retries_and_names_the_page_in_the_log(acting: tuple[
     assert daemon.wait_for("rejections_retried")["chosen"] == "pipeline masses"
     notice = "Pending again: 0 entries. Mapped again when their source is read: 1 record."
     assert notice in client.get(response.headers["location"]).text
+
+
+def test_the_buttons_of_a_pipeline_pause_resume_and_read_it(acting: tuple[Daemon, httpx.Client]) -> None:
+    daemon, client = acting
+    page = "/pipelines/masses"
+
+    def press(verb: str) -> str:
+        assert f'action="{page}/{verb}"' in client.get(page).text
+        data = {"form_token": form_token(client, page)}
+        return client.post(f"{page}/{verb}", data=data, headers={"Origin": origin(client)}, follow_redirects=True).text
+
+    assert "The daemon reads pipeline masses now." in press("run")
+    assert daemon.wait_for("pipeline_requested")["by"] == "web page"
+    paused = press("pause")
+    assert daemon.wait_for("pipeline_paused")["by"] == "web page"
+    for text in ("Pipeline masses is paused: ", "It is paused since "):
+        assert text in paused
+    assert f'action="{page}/run"' not in paused
+    assert "It is paused since " in client.get("/").text
+    assert "Pipeline masses is resumed" in press("resume")
+    assert daemon.wait_for("pipeline_resumed")["by"] == "web page"
 
 
 def test_a_decision_about_a_run_that_is_not_held_is_a_sentence(acting: tuple[Daemon, httpx.Client]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
+
+HEADER = ["ID", "NAME", "ROLES", "KEY", "CREATED", "EXPIRES", "LAST_USED", "STATE"]
 
 
 def test_create_prints_only_the_key_and_stores_it_nowhere(tmp_path: Path) -> None:
@@ -20,6 +23,25 @@ def test_create_prints_only_the_key_and_stores_it_nowhere(tmp_path: Path) -> Non
     assert "svc:ingest" in listed.stdout
     assert f"…{made.stdout.strip()[-4:]}" in listed.stdout
     assert secret.decode() not in listed.stdout
+
+
+def test_keys_are_listed_in_columns_with_their_roles_and_as_json(tmp_path: Path) -> None:
+    where = ("--data", str(tmp_path))
+    workspace = "0b5d5e3e-6c57-4b3f-9d67-0a3c0d2b8a11"
+    assert workspaced("keys", "list", *where).stdout.split() == HEADER, "a list of nothing has a header, too"
+    workspaced("keys", "create", "svc:ingest", "--role", "pusher", "--workspace", workspace, *where)
+    workspaced("keys", "create", "the owner of all", "--role", "owner", "--never-expires", "--guest", *where)
+    header, pusher, owner = workspaced("keys", "list", *where).stdout.splitlines()
+    assert header.split() == HEADER
+    assert pusher.split()[1:5] == ["svc:ingest", "pusher", "in", workspace]
+    assert pusher.split()[-2:] == ["never", "valid"]
+    for column in ("NAME", "ROLES", "STATE"):
+        at = header.index(column)
+        assert all(line[at - 1] == " " and line[at] != " " for line in (pusher, owner)), "the columns are aligned"
+    first, second = map(json.loads, workspaced("keys", "list", "--json", *where).stdout.splitlines())
+    assert list(first) == [name.lower() for name in HEADER]
+    assert (first["roles"], second["roles"]) == ([f"pusher in {workspace}"], ["owner", "as a guest"])
+    assert (second["name"], second["expires"], second["state"]) == ("the owner of all", None, "valid")
 
 
 def test_a_key_works_until_it_is_revoked(tmp_path: Path) -> None:

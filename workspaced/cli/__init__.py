@@ -25,6 +25,7 @@ class ServiceVerbs(Verbs):
         "openapi": "Print the OpenAPI 3.1 document of a service.",
     }
     package: ClassVar[str] = __name__
+    elsewhere: ClassVar[Mapping[str, str]] = {"run": "serve", "start": "serve"}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb, or None if there is no such verb.

@@ -6,10 +6,13 @@ import click
 
 from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
+from workspaced.cli.listing import Row, json_option, print_rows
 from workspaced.core.timestamps import stamp
 from workspaced.resources.cloud_storage import retention
 from workspaced.resources.cloud_storage.retention import ListedFile, every_file
 from workspaced.storage.address import Address
+
+_COLUMNS = ("id", "workspace", "name", "bytes", "created", "deleted", "state")
 
 
 @click.group()
@@ -20,14 +23,14 @@ def files() -> None:
 @files.command("list")
 @click.option("--workspace", default="", help="Id of the one workspace to show; default: all.")
 @click.option("--deleted", is_flag=True, help="Only those that are deleted and not yet purged.")
+@json_option
 @address_option
-def list_files(workspace: str, address: Address, *, deleted: bool) -> None:
-    """Print all files: id, workspace, name, size in bytes, created, state."""
+def list_files(workspace: str, address: Address, *, deleted: bool, as_json: bool) -> None:
+    """Print all files with their workspaces, sizes in bytes, times and states."""
     workspace_id = uuid_of("workspace", workspace) if workspace else ""
-    for file in in_transaction(address, lambda tx: every_file(tx, workspace_id=workspace_id)):
-        if file.deleted_at is not None or not deleted:
-            fields = (file.id, file.workspace_id, file.name, str(file.size), stamp(file.created_at), _state(file))
-            echo("\t".join(fields))
+    found = in_transaction(address, lambda tx: every_file(tx, workspace_id=workspace_id))
+    rows = [_row(file) for file in found if file.deleted_at is not None or not deleted]
+    print_rows(_COLUMNS, rows, as_json=as_json)
 
 
 @files.command()
@@ -40,7 +43,14 @@ def restore(file: str, address: Address) -> None:
     echo(f"{file_id} is restored.")
 
 
-def _state(file: ListedFile) -> str:
-    if file.deleted_at is not None:
-        return f"deleted {stamp(file.deleted_at)}"
-    return "announced" if file.versions == 0 else "active"
+def _row(file: ListedFile) -> Row:
+    state = "announced" if file.versions == 0 else "active"
+    return {
+        "id": file.id,
+        "workspace": file.workspace_id,
+        "name": file.name,
+        "bytes": file.size,
+        "created": stamp(file.created_at),
+        "deleted": stamp(file.deleted_at) if file.deleted_at is not None else None,
+        "state": "deleted" if file.deleted_at is not None else state,
+    }

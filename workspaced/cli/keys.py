@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, uuid_of
 from workspaced.cli.failure import Failure
+from workspaced.cli.listing import Row, json_option, print_rows
 from workspaced.core.clock import now_ms
 from workspaced.core.text import has_controls
 from workspaced.core.timestamps import stamp
@@ -14,11 +17,12 @@ from workspaced.security import key_store
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.security.key_format import key_id_of
 from workspaced.security.key_store import StoredKey
-from workspaced.security.permissions import EVERYWHERE, ROLES
+from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
 from workspaced.storage.address import Address
 from workspaced.storage.port import ReadTransaction, Transaction
 
 _HOUR_MS = 3_600_000
+_COLUMNS = ("id", "name", "roles", "key", "created", "expires", "last_used", "state")
 
 
 @click.group()
@@ -61,21 +65,16 @@ def create(
 
 
 @keys.command("list")
+@json_option
 @address_option
-def list_keys(address: Address) -> None:
-    """Print all keys: id, name, last characters, created, expires, last use, state. Never the key itself."""
+def list_keys(address: Address, *, as_json: bool) -> None:
+    """Print all keys with their roles, the last characters, times and state. Never the key itself."""
     now = now_ms()
-    for key in in_transaction(address, key_store.list_keys):
-        fields = (
-            key.id,
-            key.name,
-            f"…{key.last_four}",
-            stamp(key.created_at),
-            stamp(key.expires_at) if key.expires_at else "never",
-            stamp(key.last_used_at) if key.last_used_at else "unused",
-            _state(key, now),
-        )
-        echo("\t".join(fields))
+
+    def work(tx: Transaction) -> list[Row]:
+        return [_row(key, key_store.all_grants(tx, key.principal), now) for key in key_store.list_keys(tx)]
+
+    print_rows(_COLUMNS, in_transaction(address, work), as_json=as_json)
 
 
 @keys.command()
@@ -122,6 +121,19 @@ def _key_id(reader: ReadTransaction, name: str) -> str:
     if len(found) > 1:
         raise Failure(f"Several keys are named '{name}': {', '.join(found)}. Give one of these ids.", 1)
     return found[0]
+
+
+def _row(key: StoredKey, grants: Iterable[WorkspaceGrant], now: int) -> Row:
+    roles = [f"{one.role} in {one.workspace_id}" if one.workspace_id else one.role for one in grants]
+    times = {"created": key.created_at, "expires": key.expires_at, "last_used": key.last_used_at}
+    return {
+        "id": key.id,
+        "name": key.name,
+        "roles": [*roles, *(["as a guest"] if key.guest else [])],
+        "key": f"…{key.last_four}",
+        **{name: stamp(at) if at is not None else None for name, at in times.items()},
+        "state": _state(key, now),
+    }
 
 
 def _state(key: StoredKey, now: int) -> str:

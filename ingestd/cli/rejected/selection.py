@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import click
 import msgspec
 
+from ingestd.cli.completion import FILE_OR_TABLE, PIPELINE
 from ingestd.mirror.rejections import Selection
 
 P = ParamSpec("P")
@@ -16,10 +17,14 @@ R = TypeVar("R")
 
 _OPTIONS = (
     click.argument("numbers", nargs=-1, type=click.IntRange(min=1), metavar="[NUMBER]..."),
-    click.option("--pipeline", default="", metavar="NAME", help="Only of this pipeline."),
+    click.option("--pipeline", type=PIPELINE, default="", metavar="NAME", help="Only of this pipeline."),
     click.option("--reason", default="", metavar="TEXT", help="The reason contains this text (ignoring case)."),
     click.option(
-        "--file", default="", metavar="NAME", help="From this file or table: a name, or a pattern like '*.csv'."
+        "--file",
+        type=FILE_OR_TABLE,
+        default="",
+        metavar="NAME",
+        help="From this file or table: a name, or a pattern like '*.csv'.",
     ),
     click.option("--key", default="", metavar="KEY", help="Entries with this key: a key, or a pattern like '00417.*'."),
 )

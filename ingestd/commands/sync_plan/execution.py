@@ -49,11 +49,17 @@ class Interrupted(Exception):
 
 
 async def plan(
-    configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit, own_process: bool = True
+    configuration: Configuration,
+    names: Sequence[str],
+    *,
+    rows: int,
+    emit: Emit,
+    own_process: bool = True,
+    on_records: Callable[[int], None] = lambda _: None,
 ) -> Planned:
     """Return what a sync of the pipelines ``names`` would do. Nothing is written except a private temporary folder.
 
-    A running daemon is not delayed. ``rows``: see `make_plan`. ``own_process``: see `sync`.
+    A running daemon is not delayed. ``rows``, ``on_records``: see `make_plan`. ``own_process``: see `sync`.
 
     Raises:
         MirrorError: the state file can't be read.
@@ -64,7 +70,7 @@ async def plan(
         with _private_folder() as folder:
             copy = await to_end(partial(StateCopy, configuration.settings.state, folder, now=time.time))
             with closing(copy):
-                return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit)
+                return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit, on_records=on_records)
 
     if own_process:
         return await _until_signal(make)

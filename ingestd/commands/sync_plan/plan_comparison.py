@@ -24,6 +24,8 @@ def _pipelines(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 
 
 def _pipeline(planned: PipelinePlan, found: PipelinePlan) -> Iterator[str]:
+    if bool(planned.paused) != bool(found.paused):
+        yield f"Pipeline {planned.name} has changed: {found.paused or 'it is not paused any more.'}"
     if planned.configuration != found.configuration:
         yield (
             f"The configuration has changed: source, entries, contract, guard, sink or lookup files of pipeline "

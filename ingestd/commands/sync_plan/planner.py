@@ -29,6 +29,7 @@ from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import source_digests
 from ingestd.daemon.parts import make_reader, open_or_report
+from ingestd.daemon.reporting import pause_sentence
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake
@@ -71,12 +72,18 @@ class _Tally(msgspec.Struct, kw_only=True):
 
 
 async def make_plan(
-    configuration: Configuration, names: Sequence[str], *, copy: StateCopy, rows: int, emit: Emit
+    configuration: Configuration,
+    names: Sequence[str],
+    *,
+    copy: StateCopy,
+    rows: int,
+    emit: Emit,
+    on_records: Callable[[int], None] = lambda _: None,
 ) -> Planned:
     """Read the sources of ``names`` once into ``copy``, and return what a sync would do. No source is changed.
 
-    ``rows``: maximum number of changes of each kind, and of rejects, that the plan contains for each partition. If it is
-    cancelled, the passes end at their next batch.
+    ``rows``: maximum number of changes of each kind, and of rejects, that the plan contains for each partition. ``on_records``
+    is called from a thread with the number of records of each batch. If it is cancelled, the passes end at their next batch.
 
     Raises:
         MirrorError: the copy can't be written.
@@ -85,9 +92,11 @@ async def make_plan(
     version = await to_end(copy.version)
     sources = source_digests(configuration.settings.pipelines)
     await to_end(partial(copy.intake.activate, list(sources), sources=sources))
-    recorded = RecordedIntake(copy.intake)
+    recorded = RecordedIntake(copy.intake, on_records=on_records)
     readers = [_reader(configuration, pipeline, recorded, copy.path.parent, emit) for pipeline in pipelines]
     supervisor = SourceSupervisor(readers, emit=_failures_to(emit), random=random.random, keep_running=_never)
+    paused = {pause.pipeline: pause_sentence(pause) for pause in await to_end(copy.pauses)}
+    supervisor.use_pauses(paused)
     passes: list[PassReport] = []
     try:
         for name in names:
@@ -118,6 +127,7 @@ async def make_plan(
                 failures=_failures(pipeline.name, passes),
                 configuration=_configuration_digest(pipeline, sources[pipeline.name], recorded),
                 commits=version.changes.get(pipeline.name, 0),
+                paused=paused.get(pipeline.name, ""),
             )
             for pipeline in pipelines
         ),
@@ -242,6 +252,7 @@ def _partition(
         unchanged=max(0, found.entries - before - counts["changed"]),
         held=held.reasons if held is not None else (),
         failure=reading.failure if reading is not None else "",
+        notice=reading.notice if reading is not None else "",
         changes=tuple(sorted(tally.first, key=lambda one: one.kind)),
         rejects=tuple(
             PlannedReject(position=position, reason=reason)

@@ -41,8 +41,8 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``records`` read and ``rejected``. Entries ``created``, ``changed`` (``retyped`` of them get another data type), ``removed``
     and ``unchanged``. ``held``: why the guard would hold the run, a sentence each; the counts are then those of the held run.
-    ``failure``: why it can't be read, or empty. ``changes`` and ``rejects``: the first ones of each kind. ``content`` and
-    ``effect``: digests of the records and of all changes.
+    ``failure``: why it can't be read, or empty. ``notice``: what the reading guessed or skipped, or empty. ``changes`` and
+    ``rejects``: the first ones of each kind. ``content`` and ``effect``: digests of the records and of all changes.
     """
 
     pipeline: str
@@ -57,6 +57,7 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int
     held: tuple[str, ...]
     failure: str
+    notice: str
     changes: tuple[PlannedChange, ...]
     rejects: tuple[PlannedReject, ...]
     content: str
@@ -84,7 +85,7 @@ class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be
     read. ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of commits
-    that changed its entries before.
+    that changed its entries before. ``paused``: that the pipeline is paused, so it was not read; empty if it is not.
     """
 
     name: str
@@ -93,6 +94,7 @@ class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...]
     configuration: str
     commits: int
+    paused: str
 
 
 class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,6 +90,7 @@ class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
     """The run with the numbers of entries that it changed. ``refusal``: why the run can't be approved or discarded, or empty.
 
     ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
+    ``paused``: the pipeline is paused, so the entries are sent when it is resumed.
     """
 
     refusal: str = ""
@@ -99,6 +100,21 @@ class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
     updated: int = 0
     removed: int = 0
     read_again: bool = False
+    paused: bool = False
+
+
+class ControlPipeline(msgspec.Struct, frozen=True, kw_only=True, tag="control_pipeline"):
+    """Pause a pipeline, end its pause, or read its source now (``run``); the response is `PipelineControlled`."""
+
+    pipeline: str
+    action: Literal["pause", "resume", "run"]
+
+
+class PipelineControlled(msgspec.Struct, frozen=True, kw_only=True):
+    """``sentence``: what was done, or, if not ``is_done``, why it is not possible."""
+
+    sentence: str
+    is_done: bool = True
 
 
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
@@ -128,7 +144,16 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = (
-    RetryRejected | DropRejected | CheckDrift | Explain | ReadStatus | ReadNotices | MoveCursor | DecideRun | Reload
+    RetryRejected
+    | DropRejected
+    | CheckDrift
+    | Explain
+    | ReadStatus
+    | ReadNotices
+    | MoveCursor
+    | DecideRun
+    | ControlPipeline
+    | Reload
 )
 Response: TypeAlias = (
     Retried
@@ -139,6 +164,7 @@ Response: TypeAlias = (
     | SourceNotices
     | CursorsMoved
     | RunDecided
+    | PipelineControlled
     | Reloaded
 )
 
@@ -151,6 +177,7 @@ _RESPONSES: dict[type[Request], Any] = {
     ReadNotices: SourceNotices,
     MoveCursor: CursorsMoved,
     DecideRun: RunDecided,
+    ControlPipeline: PipelineControlled,
     Reload: Reloaded,
 }
 

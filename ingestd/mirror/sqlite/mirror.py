@@ -12,6 +12,7 @@ from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
+from ingestd.mirror.sqlite.pauses import PauseStore
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.cursor_store import CursorStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
@@ -62,6 +63,7 @@ class SqliteMirror:
         )
         self.failed_parts = FailedPartStore(state)
         self.cursors = CursorStore(state)
+        self.pauses = PauseStore(state)
         self.status = Observer(state.reader())
 
     @property

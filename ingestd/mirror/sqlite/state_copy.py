@@ -18,11 +18,13 @@ import polars as pl
 from ingestd.core.clock import Now
 from ingestd.core.record import Position
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.reports import PipelinePause
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, known_entries
 from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
 from ingestd.mirror.sqlite.entries.segments import keys_of
 from ingestd.mirror.sqlite.entries.snapshots import load_held_snapshot
+from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.mirror.sqlite.runs.run_effect import PAGE, UNSTAGED
@@ -118,6 +120,10 @@ class StateCopy:
             CopiedSink(id=identity, name=f"{name} in {workspace}", adopted=bool(adopted), pending=pending)
             for identity, workspace, _, name, _, _, adopted, pending in self._before.execute(SQL["lanes"]).fetchall()
         ]
+
+    def pauses(self) -> list[PipelinePause]:
+        """Return the paused pipelines of the original."""
+        return [from_row(PipelinePause, row) for row in self._before.execute(SQL["pauses"])]
 
     def unexplained(self, sink: int, *, every: bool) -> int:
         """Return how many entries of a sink a comparison would remove because no source names them after the reading.

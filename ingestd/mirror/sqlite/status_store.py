@@ -28,7 +28,15 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
-from ingestd.mirror.reports import FailedPart, FormerValue, HeldDifference, History, PastRun, StoredCursor
+from ingestd.mirror.reports import (
+    FailedPart,
+    FormerValue,
+    HeldDifference,
+    History,
+    PastRun,
+    PipelinePause,
+    StoredCursor,
+)
 from ingestd.mirror.sqlite.entries.former_values import read_former
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
@@ -122,6 +130,11 @@ class Observer:
         """Return all failed parts that have not recovered, by name."""
         with self._view() as connection:
             return [from_row(FailedPart, row) for row in connection.execute(SQL["failed_parts"])]
+
+    def pauses(self) -> list[PipelinePause]:
+        """Return the paused pipelines, by name."""
+        with self._view() as connection:
+            return [from_row(PipelinePause, row) for row in connection.execute(SQL["pauses"])]
 
     def held_runs(self) -> list[HeldRun]:
         """Return the held runs, also those being written, by number."""

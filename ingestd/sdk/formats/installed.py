@@ -16,7 +16,28 @@ from ingestd.sdk.formats.record_chunk import RecordChunk
 from ingestd.sdk.plugins import PluginGroup, PluginUnusable
 
 GROUP = "ingestd.formats"
-_FORMATS = PluginGroup(name=GROUP, noun="format", base=Format, contract=FORMAT_CONTRACT)
+FORMATS = PluginGroup(
+    name=GROUP,
+    noun="format",
+    base=Format,
+    contract=FORMAT_CONTRACT,
+    also_called={
+        "excel": "xlsx xls xlsm xlsb ods workbook spreadsheet calc",
+        "csv": "tsv tab delimited dsv",
+        "ndjson": "jsonl jsonlines json_lines",
+        "yaml": "yml",
+        "hdf5": "h5 hdf",
+        "mf4": "mdf mdf4 asam",
+        "mat": "matlab",
+        "arrow": "feather ipc",
+        "parquet": "pq",
+        "fixed_width": "fixed fwf columns",
+        "ini": "cfg conf properties",
+        "junit": "xunit surefire",
+        "tdms": "labview",
+        "reqif": "doors",
+    },
+)
 
 
 class UnusableFormat(Format):
@@ -41,7 +62,7 @@ class UnusableFormat(Format):
 
 def format_names() -> Sequence[str]:
     """Return the names of the installed formats, sorted. Some of them may fail to load."""
-    return _FORMATS.names()
+    return FORMATS.names()
 
 
 def format_class(name: str) -> type[Format]:
@@ -50,7 +71,7 @@ def format_class(name: str) -> type[Format]:
     Raises:
         PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
     """
-    found: type[Format] = _FORMATS.load(name)
+    found: type[Format] = FORMATS.load(name)
     field = found.model_fields.get("type")
     if field is None or field.default != name:
         raise PluginUnusable(

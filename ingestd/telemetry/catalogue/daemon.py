@@ -27,6 +27,27 @@ class PipelineDue(DebugEvent, frozen=True, kw_only=True):
     pipeline: str
 
 
+class PipelinePaused(Event, frozen=True, kw_only=True):
+    """An operator paused a pipeline: it is not read, and nothing of it is sent. ``by``: the account, or the web page."""
+
+    pipeline: str
+    by: str
+
+
+class PipelineResumed(Event, frozen=True, kw_only=True):
+    """An operator ended the pause of a pipeline."""
+
+    pipeline: str
+    by: str
+
+
+class PipelineRequested(Event, frozen=True, kw_only=True):
+    """An operator had the source of a pipeline read now."""
+
+    pipeline: str
+    by: str
+
+
 class PipelineRenamed(Event, frozen=True, kw_only=True):
     """A pipeline has the source and sink of the removed pipeline ``before``, and continues with its state."""
 

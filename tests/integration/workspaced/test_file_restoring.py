@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from pathlib import Path
@@ -98,11 +99,15 @@ def test_the_commands_list_and_restore_while_the_service_runs(tmp_path: Path) ->
         workspace = http.post("/v1/workspace", json={"label": "Rocket"}).json()["id"]
         params = {"workspaceId": workspace, "fileName": "a.bin"}
         file = http.post(FILES, params=params, content=b"12345").json()["id"]
-        assert workspaced("files", "list", "--deleted", *where).stdout == ""
+        (header,) = workspaced("files", "list", "--deleted", *where).stdout.splitlines()
+        assert header.split() == ["ID", "WORKSPACE", "NAME", "BYTES", "CREATED", "DELETED", "STATE"]
+        assert workspaced("files", "list", "--deleted", "--json", *where).stdout == ""
         http.delete(f"{FILES}/{file}", params={"workspaceId": workspace})
-        (line,) = workspaced("files", "list", "--deleted", "--workspace", workspace, *where).stdout.splitlines()
-        assert line.split("\t")[:4] == [file, workspace, "a.bin", "5"]
-        assert line.split("\t")[5].startswith("deleted ")
+        _, line = workspaced("files", "list", "--deleted", "--workspace", workspace, *where).stdout.splitlines()
+        assert line.split()[:4] == [file, workspace, "a.bin", "5"]
+        assert line.endswith("  deleted")
+        (listed,) = map(json.loads, workspaced("files", "list", "--json", *where).stdout.splitlines())
+        assert (listed["bytes"], listed["state"]) == (5, "deleted")
         restored = workspaced("files", "restore", file.upper(), *where)
         assert (restored.returncode, restored.stdout) == (0, f"{file} is restored.\n")
         assert http.get(f"{FILES}/download/{file}").content == b"12345"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from pathlib import Path
 
@@ -16,11 +17,13 @@ def test_a_deleted_workspace_is_listed_and_restored_while_the_service_runs(tmp_p
         kept = http.post("/v1/workspace", json={"label": "Kept"}).json()["id"]
         gone = http.post("/v1/workspace", json={"label": "Gone"}).json()["id"]
         assert http.delete(f"/v1/workspace/{gone}").status_code == 200
-        everything = workspaced("workspaces", "list", "--data", str(data)).stdout.splitlines()
-        assert [line.split("\t")[:2] for line in everything] == [[kept, "Kept"], [gone, "Gone"]]
-        assert [line.split("\t")[3].split(" ")[0] for line in everything] == ["active", "deleted"]
-        deleted = workspaced("workspaces", "list", "--deleted", "--data", str(data)).stdout.splitlines()
-        assert deleted == everything[1:]
+        header, *everything = workspaced("workspaces", "list", "--data", str(data)).stdout.splitlines()
+        assert header.split() == ["ID", "LABEL", "CREATED", "DELETED", "STATE"]
+        assert [line.split()[:2] for line in everything] == [[kept, "Kept"], [gone, "Gone"]]
+        assert [line.split()[-2:][0] == "never" for line in everything] == [True, False]
+        assert [line.split()[-1] for line in everything] == ["active", "deleted"]
+        deleted = workspaced("workspaces", "list", "--deleted", "--json", "--data", str(data)).stdout
+        assert (json.loads(deleted)["id"], json.loads(deleted)["state"]) == (gone, "deleted")
         restored = workspaced("workspaces", "restore", gone.upper(), "--data", str(data))
         assert (restored.returncode, restored.stdout) == (0, f"{gone} is restored.\n")
         assert http.get(f"/v1/workspace/{gone}").json()["label"] == "Gone"

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ingestd.registry import connector_class, connector_names
+from ingestd.sdk.formats.installed import FORMATS
+from ingestd.sdk.plugins import CONNECTORS, PluginGroup, PluginUnusable
 from ingestd.settings.validation import ConnectorUnusable
 from tests.support.plugins import Installer
 
@@ -48,6 +50,32 @@ def test_an_unknown_name_is_rejected_with_the_nearest_one(installer: Installer) 
     installer.install("acme-plm", "registry_works", WORKS, teamcentre="Works")
     assert refusal("teamcenter") == "There is no connector 'teamcenter'. Did you mean 'teamcentre'?"
     assert refusal("zzzzzz").startswith("There is no connector 'zzzzzz'. Installed are: ")
+
+
+@pytest.mark.parametrize(
+    ("group", "word", "name"),
+    [
+        (CONNECTORS, "folder", "directory"),
+        (CONNECTORS, "Postgres", "database"),
+        (CONNECTORS, "opc-ua", "opcua"),
+        (FORMATS, "xlsx", "excel"),
+        (FORMATS, "yml", "yaml"),
+        (FORMATS, "JSON-Lines", "ndjson"),
+    ],
+)
+def test_another_word_for_a_connector_or_format_has_an_error_with_its_name(
+    group: PluginGroup, word: str, name: str
+) -> None:
+    with pytest.raises(PluginUnusable, match=f"There is no {group.noun} '{word}'. Did you mean '{name}'\\?$"):
+        group.load(word)
+
+
+@pytest.mark.parametrize("group", [CONNECTORS, FORMATS], ids=lambda group: group.noun)
+def test_the_other_words_are_of_installed_plug_ins_and_no_names(group: PluginGroup) -> None:
+    words = [word for text in group.also_called.values() for word in text.split()]
+    assert set(group.also_called) <= set(group.names())
+    assert len(words) == len(set(words))
+    assert group.noun == "connector" or not set(words) & set(group.names())
 
 
 def test_a_connector_that_cannot_be_imported_is_reported_and_does_not_affect_others(installer: Installer) -> None:

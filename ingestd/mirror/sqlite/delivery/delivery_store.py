@@ -126,7 +126,10 @@ class DeliveryStore:
 
     @threaded("_reads")
     def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
+        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now.
+
+        Entries of paused pipelines are not claimed.
+        """
         chosen, is_complete = self._choose(sink, max_items, max_bytes)
         self._sequence.hand_out(chosen)
         parts = []

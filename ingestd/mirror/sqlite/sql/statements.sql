@@ -272,10 +272,10 @@ DELETE FROM staging WHERE run NOT IN (SELECT run FROM held_run)
 DELETE FROM staging WHERE run IN (SELECT id FROM run INDEXED BY run_open WHERE partition = ? AND ended IS NULL)
 
 -- name: lanes
-SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM sink ORDER BY id
+SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM lane ORDER BY id
 
 -- name: lane
-SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM sink WHERE id = ?
+SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM lane WHERE id = ?
 
 -- name: sink_remember
 UPDATE sink SET workspace_id = ?, sink_id = ?, adopted = ? WHERE id = ?
@@ -296,7 +296,9 @@ DELETE FROM entry WHERE sink = ? AND partition = 0
 SELECT key, value, data_type, partition FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: segments_pending
-SELECT id, live, bytes, over FROM segment WHERE sink = ? AND id > ? ORDER BY id LIMIT 64
+SELECT s.id, s.live, s.bytes, s.over FROM segment s WHERE s.sink = ? AND s.id > ? AND NOT EXISTS (
+  SELECT 1 FROM pipeline l CROSS JOIN partition p ON p.id = s.partition WHERE l.paused_at IS NOT NULL AND p.pipeline = l.id
+) ORDER BY s.id LIMIT 64
 
 -- name: segment_body
 SELECT kind, items, live, body FROM segment WHERE id = ?

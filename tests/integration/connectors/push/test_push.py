@@ -130,6 +130,25 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
         yield lambda **options: stack.enter_context(Bench(tmp_path, **options))
 
 
+@pytest.mark.parametrize("mode", [{}, {"mode": "wake", "wakes": ["other"]}])
+def test_a_paused_pipeline_refuses_its_clients_with_503_and_accepts_them_when_it_is_resumed(
+    tmp_path: Path, mode: dict[str, Any]
+) -> None:
+    with Bench(tmp_path, **mode) as bench:
+        bench.connector.context.paused.set()
+        woken = list(bench.woken)
+        refused = bench.post([{"part": "a", "mass": "1"}])
+        assert (refused.status_code, refused.text, refused.headers["retry-after"]) == (
+            503, "The pipeline is paused. Send the request again later.\n", "5",
+        )  # fmt: skip
+        assert (bench.entries(), bench.woken) == ({}, woken)
+        assert bench.post([], headers={}).status_code == 401, (
+            "a client without a token does not learn that it is paused"
+        )
+        bench.connector.context.paused.clear()
+        assert bench.post([{"part": "a", "mass": "1"}]).status_code == 204
+
+
 def test_a_request_is_acknowledged_when_its_records_are_durable(bench: Callable[..., Bench], tmp_path: Path) -> None:
     pushed = bench()
     assert pushed.post([{"part": "a", "mass": 0.10}, {"part": "b", "mass": "2"}]).status_code == 204

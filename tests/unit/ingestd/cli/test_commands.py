@@ -14,8 +14,8 @@ from scripts.docs_site.command_tree import iter_commands
 COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {
     "approve", "backfill", "backup", "connector check", "connector new", "cursor reset", "cursor rewind",
-    "cursor set", "demo", "discard", "init", "install-units",
-    "rejected drop", "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
+    "cursor set", "demo", "discard", "init", "install-units", "pause",
+    "rejected drop", "rejected retry", "reload", "restore", "resume", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
     "database sql": "SQL for an administrator",

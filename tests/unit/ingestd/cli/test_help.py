@@ -79,9 +79,3 @@ def test_help_imports_none_of_the_packages_that_do_the_work(program: str) -> Non
     loaded = set(output.splitlines()[-1].split())
     assert {name for name in loaded if name.split(".")[0] == "ingestd"} <= HELP_MODULES
     assert loaded.isdisjoint({"polars", "pydantic", "httpx", "structlog", "ruamel", "msgspec", "asyncio"})
-
-
-def test_an_unknown_verb_is_reported() -> None:
-    result = CliRunner().invoke(main, ["synch"], prog_name="ingestd")
-    assert result.exit_code == 2
-    assert "No such command 'synch'" in result.output

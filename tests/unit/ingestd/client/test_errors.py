@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -60,6 +61,30 @@ async def test_each_status_raises_its_exception_class(
     for text in (str(caught.value), repr(caught.value), repr(vars(caught.value)), repr(client)):
         assert SECRET not in text
         assert "hidden" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            {"detail": "/label can't be blank.", "errors": [("/label", "/label can't be blank.")]},
+            "/label can't be blank.",
+        ),
+        (
+            {"detail": "2 errors.", "errors": [("/label", "/label can't be blank."), ("/key", "It is no text.")]},
+            "2 errors. (/label can't be blank.; /key: It is no text.)",
+        ),
+        ({"title": "Bad Request", "errors": [("", "It is no object.")]}, "Bad Request (It is no object.)"),
+    ],
+)
+async def test_an_exception_says_each_sentence_once(
+    client_of: Callable[[Handler], AnyClient], body: dict[str, Any], said: str
+) -> None:
+    errors = [{"pointer": pointer, "code": "invalid", "detail": detail} for pointer, detail in body["errors"]]
+    client = client_of(lambda _: httpx.Response(400, json={**body, "errors": errors}))
+    with pytest.raises(ServiceError) as caught:
+        await done(client.get_sink("w", "s"))
+    assert str(caught.value).endswith(f" (400). The service says: {said}")
 
 
 async def test_an_exception_has_the_time_to_wait(client_of: Callable[[Handler], AnyClient]) -> None:

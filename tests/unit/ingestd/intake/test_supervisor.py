@@ -158,6 +158,59 @@ async def test_a_scheduled_source_is_read_only_when_it_is_woken(tmp_path: Path) 
         assert mirror.status.pending() == 1
 
 
+@pytest.mark.parametrize("scheduled", [False, True])
+async def test_a_paused_source_is_not_read_and_catches_up_when_it_is_resumed(tmp_path: Path, scheduled: bool) -> None:
+    script = Script()
+    connector = WatchedConnector(script)
+    async with supervised(tmp_path, connector, scheduled=scheduled) as (supervisor, events, mirror):
+        supervisor.use_pauses(["p"])
+        script.write("a", [{"k": "x", "v": "1"}])
+        supervisor.wake("p")
+        assert await supervisor.read_once() == []
+        await supervisor.between_passes("p", lambda: None)
+        assert mirror.status.pending() == 0
+        supervisor.use_pauses([])
+        await events.next(PartitionRead)
+        assert mirror.status.pending() == 1
+
+
+async def test_a_scheduled_source_that_missed_no_run_is_not_read_when_it_is_resumed(tmp_path: Path) -> None:
+    script = Script()
+    async with supervised(tmp_path, WatchedConnector(script), scheduled=True) as (supervisor, _, _mirror):
+        supervisor.use_pauses(["p"])
+        supervisor.use_pauses([])
+        await supervisor.between_passes("p", lambda: None)
+        assert not script.readings
+
+
+async def test_a_pause_ends_a_running_pass_at_its_next_batch_and_the_rest_is_read_later(tmp_path: Path) -> None:
+    script = Script(batch_rows=1)
+    script.write("a", [{"k": str(number), "v": "1"} for number in range(50)])
+    connector = WatchedConnector(script)
+    begun, goes_on = threading.Event(), threading.Event()
+    read = connector.read
+
+    def slow(partition: Partition, cursor: Cursor | None) -> Iterator[Any]:
+        for number, batch in enumerate(read(partition, cursor)):
+            if number == 2 and not goes_on.is_set():
+                begun.set()
+                assert goes_on.wait(DEADLINE)
+            yield batch
+
+    connector.read = slow  # type: ignore[method-assign]
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
+        supervisor.wake("p")
+        assert await asyncio.to_thread(begun.wait, DEADLINE)
+        supervisor.use_pauses(["p"])
+        goes_on.set()
+        await supervisor.between_passes("p", lambda: None)
+        (history,) = mirror.status.past_runs("p", limit=10)
+        assert history.failure == "the reading was stopped before the partition's end"
+        supervisor.use_pauses([])
+        await events.next(PartitionRead)
+        assert mirror.status.pending() == 50
+
+
 class ListeningConnector(WatchedConnector):
     """A connector that listens between the runs of its schedule."""
 

@@ -277,7 +277,11 @@ def test_a_text_in_the_place_of_text_or_mapping_is_reported_once(tmp_path: Path)
     ("text", "expected"),
     [
         ("", "1:1: Expected a mapping of keys to values, found nothing."),
-        ("state: a\n", "service: The key 'service' is missing: The workspace service."),
+        ("state: a\n", "service: The key 'service' is missing: The workspace service, and how the daemon reaches it."),
+        (
+            GOOD.partition("pipelines:")[0],
+            "pipelines: The key 'pipelines' is missing: What is read, how records become entries, and the sinks that get them.",
+        ),
         ("- a\n", "1:1: Expected a mapping of keys to values, found a list."),
         ("just text\n", "1:1: Expected a mapping of keys to values, found 'just text'."),
         (GOOD.replace("pipelines:", "pipelines: []\nx:"), "3:12: pipelines: Expected a list of 1 item or more"),
@@ -292,6 +296,13 @@ def test_a_text_in_the_place_of_text_or_mapping_is_reported_once(tmp_path: Path)
         (GOOD.replace("http://127.0.0.1", "http://me:pw@127.0.0.1"), "The address contains a user name or a password"),
         (GOOD.replace("http://127.0.0.1:8400", "localhost:8400"), "Expected the service's address"),
         (GOOD.replace("http://127.0.0.1:8400", "http://h:99999"), "Expected the service's address"),
+        *(
+            (
+                GOOD.replace("http://127.0.0.1:8400", f"https://ui.example/api/{path}"),
+                "is a path of the service itself. Write its address: https://ui.example/api",
+            )
+            for path in ("ui", "ui/", "ui/workspaces/1", "openapi.json")
+        ),
         (GOOD.replace("name: bench", "name: Bench 3"), "Expected lower-case letters and digits"),
         (GOOD.replace('value: "{mass}"', "value: x, type: 3d"), "Expected a data type such as scalar"),
         (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must contain {column}"),

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import DIALECT, configuration_schema, schema_text
 from tests.support.json_schema import fits
 from tests.support.sample_connectors import CONNECTORS, GOOD, with_source
@@ -82,3 +85,21 @@ def test_a_secret_has_no_default_in_the_schema() -> None:
     service = configuration_schema(CONNECTORS)["$defs"]["ServiceSettings"]["properties"]
     assert "default" not in service["api_key"]
     assert "default" not in service["client_id"]
+
+
+def test_the_description_of_a_required_key_says_more_than_its_name() -> None:
+    """The error about a missing key has it: "The key 'pipelines' is missing: The pipelines." says nothing."""
+    needed = list(_required(configuration_schema({name: connector_class(name) for name in connector_names()})))
+    assert len(needed) > 10
+    for key, description in needed:
+        words = set(re.findall(r"\w+", description.lower())) - {"the", "a", "an", "of", key, f"{key}s"}
+        assert words, f"{key}: {description}"
+
+
+def _required(node: Any) -> Iterator[tuple[str, str]]:
+    """Yield the required keys of a schema that have a description."""
+    for name in node.get("required", ()) if isinstance(node, dict) else ():
+        if description := node.get("properties", {}).get(name, {}).get("description"):
+            yield name, description
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _required(inner)

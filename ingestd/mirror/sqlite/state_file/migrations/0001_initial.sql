@@ -32,8 +32,12 @@ CREATE TABLE pipeline (
   -- 1: all partitions of the last complete pass are snapshots with `deletes: remove`.
   whole   INTEGER NOT NULL DEFAULT 0,
   -- When the first complete pass after the adoption of the sink began; NULL: there was none.
-  read_at REAL
+  read_at REAL,
+  -- When and by whom the pipeline was paused; NULL: it is not paused. Its segments are not claimed meanwhile.
+  paused_at REAL,
+  paused_by TEXT
 );
+CREATE INDEX pipeline_paused ON pipeline (id) WHERE paused_at IS NOT NULL;
 
 CREATE TABLE partition (
   id              INTEGER PRIMARY KEY,
@@ -186,6 +190,14 @@ END;
 CREATE TRIGGER segment_gone AFTER DELETE ON segment BEGIN
   UPDATE sink SET pending = pending - OLD.live WHERE id = OLD.sink;
 END;
+
+-- A sink as its delivery sees it: `pending` is without the entries of paused pipelines.
+CREATE VIEW lane AS
+SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending - (
+  SELECT coalesce(sum(segment.live), 0)
+  FROM pipeline CROSS JOIN segment CROSS JOIN partition ON partition.id = segment.partition
+  WHERE pipeline.paused_at IS NOT NULL AND segment.sink = sink.id AND partition.pipeline = pipeline.id
+) AS pending FROM sink;
 
 -- When a segment was acknowledged, and the request. An entry keeps the id of its segment, negative if the segment was
 -- acknowledged in parts.

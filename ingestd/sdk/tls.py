@@ -31,10 +31,10 @@ def find_tls_error(error: BaseException) -> ssl.SSLError | None:
     return None
 
 
-def classify(error: ssl.SSLError) -> TlsFault:
+def tls_fault(error: ssl.SSLError) -> TlsFault:
     """Return what failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _VERIFICATION.get(error.verify_code, "other")
+        return _VERIFICATION.get(getattr(error, "verify_code", 0), "other")
     return "no tls" if error.reason in _NO_TLS else "other"
 
 

@@ -1,0 +1,41 @@
+"""The lists that commands print: columns with a header, or lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import click
+
+from ingestd.process.terminal_text import echo, terminal_line
+
+Row: TypeAlias = Mapping[str, str | int | Sequence[str] | None]
+"""A listed thing by the names of its members, which are the columns. None: never."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """Add the flag ``--json`` to a command that lists things, and pass it as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each line.")(command)
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
+    """Print rows with these members: as aligned columns below their names, or as lines of JSON."""
+    if as_json:
+        for row in rows:
+            echo(json.dumps({name: row[name] for name in columns}, ensure_ascii=False))
+        return
+    table = [[name.upper() for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(value: str | int | Sequence[str] | None) -> str:
+    if value is None:
+        return "never"
+    if isinstance(value, str | int):
+        return terminal_line(str(value))
+    return ", ".join(map(terminal_line, value)) or "none"
