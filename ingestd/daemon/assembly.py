@@ -23,6 +23,7 @@ from ingestd.daemon.kept_files import move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.parts import PartFactory, delivery_limits
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
@@ -173,6 +174,15 @@ class Assembly:
         """The readers of all pipelines."""
         return self.supervisor.readers
 
+    def sources(self) -> SourceNotices:
+        """Return what is known of the sources. Thread-safe; calls no source that would wait."""
+        return SourceNotices(
+            notices=self.notices.every(),
+            health=self.supervisor.health(),
+            waiting={reader.pipeline: dict(reader.connector.count_waiting()) for reader in self.readers},
+            tried=self.passes.pipelines(),
+        )
+
     def _make_command_handler(self) -> CommandHandler:
         cursors = CursorMover(
             keeper=self.mirror.cursors,
@@ -194,8 +204,7 @@ class Assembly:
             request_reading=self._read_again,
             explain=self._explain,
             status=self._status,
-            notices=self.notices.every,
-            health=self.supervisor.health,
+            sources=self.sources,
             cursors=cursors,
             reloader=self.reloader,
             emit=self._emit,
@@ -221,8 +230,7 @@ class Assembly:
             self.mirror.status,
             self.configuration,
             pid=os.getpid(),
-            notices=self.notices.every,
-            health=self.supervisor.health,
+            sources=self.sources(),
             since_start=self._work.counts(),
         )
         return format_status(found, as_json=as_json)

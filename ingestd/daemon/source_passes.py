@@ -22,6 +22,10 @@ class SourcePasses:
         """Return why the last pass could not read the source; empty if it could, or if there was none yet."""
         return self._failures.get(pipeline, "")
 
+    def pipelines(self) -> tuple[str, ...]:
+        """Return the pipelines with a pass that has ended."""
+        return tuple(self._failures)
+
     def complete_at(self, pipeline: str) -> float | None:
         """Return when the last pass began that read the whole source, in seconds since the epoch; None: there was none."""
         return self._complete_at.get(pipeline)

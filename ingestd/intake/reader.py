@@ -24,7 +24,7 @@ from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
-from ingestd.intake.notice import Failures, OperatorNotice, SourceHealth
+from ingestd.intake.notice import Failures, NoticeState, OperatorNotice, SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
 from ingestd.intake.retried_records import map_retried
@@ -398,16 +398,21 @@ class Reader:
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        stops = {**self._away.by_sentence(), **self._stops.by_sentence()}
-        failures = (self._unacknowledged, self._uncommitted, self._unmoved)
-        reasons = stops | {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
-        known = [
-            OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since, stops=sentence in stops)
-            for sentence, since in list(reasons.items())[:_NOTICES]
-        ]
+        # A table that can't be read stops the source; a file does not, and is rejected.
+        stops = (self._stops,) if isinstance(self.connector, Holds) else (self._stops, self._unreadable)
+        unfinished = (self._unacknowledged, self._uncommitted, self._unmoved)
+        groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (
+            ("unavailable", (self._away,)), ("failed", stops), ("attention", unfinished),
+        )  # fmt: skip
+        reasons: dict[str, OperatorNotice] = {}
+        for state, groups_of_state in groups:
+            for sentence, since in (found for each in groups_of_state for found in each.by_sentence().items()):
+                notice = OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since, state=state)
+                reasons.setdefault(sentence, notice)
+        known = list(reasons.values())[:_NOTICES]
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
-            known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
+            known.append(OperatorNotice(pipeline=self.pipeline, sentence=more, state="attention"))
         known += [OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
         return known
 

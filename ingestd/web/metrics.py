@@ -17,11 +17,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ingestd.core.address import SinkAddress
+from ingestd.core.pipeline_state import SEVERITY
 from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.status import Status
 from ingestd.delivery.report import LaneReport
 from ingestd.intake.notice import SourceHealth
-from ingestd.mirror.port import HeldRun, SinkBacklog
-from ingestd.mirror.reports import FailedPart
+from ingestd.mirror.port import SinkBacklog
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
@@ -48,6 +50,16 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_entries_delivered_total": MetricDescription("counter", ("sink",), "Entries that the service accepted."),
     "ingestd_entries_rejected_total": MetricDescription(
         "counter", ("sink",), "Entries that the service rejected permanently."
+    ),
+    "ingestd_pipeline_state": MetricDescription(
+        "gauge",
+        ("pipeline", "state"),
+        f"1 for the present state of a pipeline: {', '.join(SEVERITY)}; 0 for the other states.",
+    ),
+    "ingestd_drift_keys": MetricDescription(
+        "gauge",
+        ("sink",),
+        "Keys that others added, changed or removed, by the last check; 0 after a reaction to all of them.",
     ),
     "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
     "ingestd_requests_total": MetricDescription(
@@ -122,17 +134,28 @@ By the name of its samples, without the suffixes of a histogram.
 """
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
+RUN_RESULTS = ("changed", "unchanged", "held", "failed")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
+
+
+class StoredLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """The levels of the state file. ``rejected``: by pipeline. ``drift``: as of `Observer.open_drift`."""
+
+    status: Status
+    backlog: Sequence[SinkBacklog]
+    rejected: Mapping[str, int]
+    drift: Mapping[SinkAddress, int]
 
 
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
 
-    ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.
+    ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
+    are then absent.
     """
 
     now: float
-    pipelines: Sequence[str]
+    pipelines: Mapping[str, SinkAddress]
     counts: EventTotals
     requests: RequestCounts
     request_limit: int
@@ -142,10 +165,7 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     health: Sequence[SourceHealth]
     state: Path
     unwritable: str
-    backlog: Sequence[SinkBacklog] | None
-    rejected: Mapping[str, int]
-    held: Sequence[HeldRun]
-    failed_parts: Sequence[FailedPart]
+    stored: StoredLevels | None
 
 
 def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
@@ -173,19 +193,26 @@ def _families(levels: DaemonLevels) -> Iterator[Metric]:
     yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
     dropped = {(str(signal),): count for signal, count in DROPPED.read().items()}
     yield _counter("ingestd_telemetry_dropped_total", dropped)
-    if levels.backlog is None:
-        return
+    if levels.stored is not None:
+        yield from _stored(levels, levels.stored)
+
+
+def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
     waits = {
         (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
-        for one in levels.backlog
+        for one in stored.backlog
     }
-    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in levels.backlog})
+    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in stored.backlog})
     yield _gauge("ingestd_oldest_pending_age_seconds", waits)
-    names = dict.fromkeys([*levels.pipelines, *levels.rejected])
-    yield _gauge("ingestd_rejected", {(name,): levels.rejected.get(name, 0) for name in names})
-    held = [one.pipeline for one in levels.held]
+    drift = {(str(one.address),): stored.drift.get(one.address, 0) for one in stored.backlog}
+    yield _gauge("ingestd_drift_keys", drift)
+    names = dict.fromkeys([*levels.pipelines, *stored.rejected])
+    yield _gauge("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
+    held = [one.pipeline for one in stored.status.held]
     yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
-    yield _gauge("ingestd_failed_parts", {(): len(levels.failed_parts)})
+    yield _gauge("ingestd_failed_parts", {(): len(stored.status.failed_parts)})
+    states = {(one.name, state): int(one.state == state) for one in stored.status.states for state in SEVERITY}
+    yield _gauge("ingestd_pipeline_state", states)
 
 
 def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
@@ -213,7 +240,8 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
 
 def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     counts, passes, names = levels.counts, levels.passes, levels.pipelines
-    yield _counter("ingestd_runs_total", counts.runs)
+    # Begun at 0, because an increase from nothing to 1 is none for Prometheus.
+    yield _counter("ingestd_runs_total", {(name, result): 0 for name in names for result in RUN_RESULTS} | counts.runs)
     seconds = HistogramMetricFamily(
         "ingestd_run_duration_seconds", METRICS["ingestd_run_duration_seconds"].help, labels=["pipeline"]
     )

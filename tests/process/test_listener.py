@@ -148,7 +148,10 @@ def test_a_daemon_that_works_is_alive_and_ready(working: tuple[Daemon, httpx.Cli
     _, client = working
     assert (client.get("/healthz").status_code, client.get("/healthz").json()) == (200, {"alive": True})
     ready = client.get("/readyz")
-    assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"ready": True, "reasons": [], "pipelines": {"masses": "attention"}},
+    )
     assert client.head("/readyz").content == b""
 
 
@@ -169,8 +172,9 @@ def test_a_daemon_without_its_service_and_its_source_is_not_ready_and_says_why(t
         response = wait_for_reasons(client, 2)
         reasons = response.json()["reasons"]
         assert (response.status_code, response.json()["ready"], len(reasons)) == (503, False, 2)
-        assert reasons[0].startswith("The source of away cannot be read: ")
-        assert reasons[1].startswith("Delivery is blocked. Sink masses in Bench: ")
+        assert reasons[0].startswith("masses is unavailable: ")
+        assert reasons[1].startswith("away is unavailable: ")
+        assert response.json()["pipelines"] == {"masses": "unavailable", "away": "unavailable"}
         assert client.get("/healthz").status_code == 200
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from ingestd.daemon.control.message import VERSION, ReadStatus, RequestMessage, ResponseMessage, StatusText
 from ingestd.daemon.control.refusal import RequestRefused
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.delivery.drift import DriftCheckResult
-from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
@@ -50,13 +50,6 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices"):
     """Return notices about the sources; the response is `SourceNotices`."""
-
-
-class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
-    """The notices of all pipelines, and the states of the sources with a connection."""
-
-    notices: tuple[OperatorNotice, ...]
-    health: tuple[SourceHealth, ...] = ()
 
 
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):

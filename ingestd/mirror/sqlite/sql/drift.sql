@@ -158,6 +158,11 @@ UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, positio
 -- name: entries_adopt_removal
 DELETE FROM entry WHERE sink = ? AND key = ?
 
+-- The sinks with findings without a reaction, and the number of keys that differed at the last check.
+-- name: drift_open
+SELECT k.workspace, k.addressed_by, k.name, c.added + c.changed + c.removed FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
+WHERE EXISTS (SELECT 1 FROM drift d INDEXED BY drift_open WHERE d.sink = c.sink AND d.answer = '')
+
 -- name: drift_page
 SELECT d.sink, k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found,
   coalesce(d.found_type, ''), d.since, d.answer
