@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any, TypeAlias
 
 import msgspec
 from rich.cells import set_cell_size
 
+from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.process.terminal_text import terminal_line
 
@@ -37,10 +37,9 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     """
     status, screen, width = now.status, width, max(width, _NARROWEST)
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
-    time = datetime.fromtimestamp(now.at, tz=UTC)
     counts = f"{status['pending']} pending, {status['rejected']} rejected, {len(status['held'])} held"
     head = [
-        f"ingestd top · {time:%Y-%m-%d %H:%M:%S} UTC · the daemon {daemon}",
+        f"ingestd top · {moment(now.at)} · the daemon {daemon}",
         f"{counts}, {len(status['failed_parts'])} failed parts",
         *(line for one in status["notices"] if not one["pipeline"] for line in wrap(one["sentence"], width)),
         "",

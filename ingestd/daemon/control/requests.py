@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from ingestd.daemon.control.message import VERSION, ReadStatus, RequestMessage, ResponseMessage, StatusText
 from ingestd.daemon.control.refusal import RequestRefused
+from ingestd.daemon.control.time_zone import used_zone, zone_of
 from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.rejections import Retried, Selection
@@ -153,13 +155,12 @@ _OTHER_VERSION = "The running daemon has another version than this command. Rest
 
 def encode_request(request: Request) -> bytes:
     """Encode a request as a line."""
-    return (
-        msgspec.json.encode(RequestMessage(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
-    )
+    encoded = msgspec.Raw(msgspec.json.encode(request))
+    return msgspec.json.encode(RequestMessage(version=VERSION, request=encoded, zone=used_zone())) + b"\n"
 
 
-def decode_request(line: bytes) -> Request:
-    """Decode a request from a line.
+def decode_request(line: bytes) -> tuple[Request, tzinfo]:
+    """Decode a request from a line, with the zone of the times in its response.
 
     Raises:
         RequestRefused: the request is of another version.
@@ -171,7 +172,7 @@ def decode_request(line: bytes) -> Request:
         request: Request = msgspec.json.decode(found.request, type=Request)
     except msgspec.DecodeError:
         raise RequestRefused(_OTHER_VERSION) from None
-    return request
+    return request, zone_of(found.zone)
 
 
 def encode_response(response: Response) -> bytes:
