@@ -156,7 +156,13 @@ class Assembly:
             emit=emit,
         )
         self.reloader = Reloader(self._reconfigurer, emit=emit)
-        self.notices = DaemonNotices(mirror, self.supervisor, self.reloader)
+        self.notices = DaemonNotices(
+            mirror,
+            self.supervisor,
+            self.reloader,
+            key_expires_at=lambda: self.request_counts.key_expires_at,
+            now=time.time,
+        )
         self.command_handler = self._make_command_handler()
         self.drift_queue = DriftQueue(self.command_handler)
         mirror.delivery.columns_of = self._columns_of

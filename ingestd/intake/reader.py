@@ -14,7 +14,7 @@ import msgspec
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
 from ingestd.core.contract import Contract, ContractCheck
-from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, SourceUnavailable
+from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, SourceUnavailable, SourceUnmounted
 from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
@@ -75,7 +75,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
     ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
     ``held``: a partition has a held or discarded run. ``stopped``: why a permanent partition can't be read, such as a table;
-    empty for a file.
+    empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
     """
 
     pipeline: str
@@ -89,6 +89,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     held: bool = False
     stopped: str = ""
+    unmounted: bool = False
 
     @property
     def failure(self) -> str:
@@ -103,9 +104,11 @@ class _ReadPass(msgspec.Struct):
     away: str = ""
     retry_after: float = 0.0
     held: bool = False
+    unmounted: bool = False
 
     def note_away(self, error: SourceUnavailable) -> None:
         """Keep the first reason and the longest wait."""
+        self.unmounted = self.unmounted or isinstance(error, SourceUnmounted)
         self.away = self.away or str(error)
         self.retry_after = max(self.retry_after, error.retry_after)
 
@@ -274,6 +277,7 @@ class Reader:
             complete=not failed and not found.held and self.connector.waiting() is None,
             held=found.held,
             stopped=stopped,
+            unmounted=found.unmounted,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
 

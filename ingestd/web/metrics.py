@@ -76,6 +76,9 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_retries_total": MetricDescription(
         "counter", ("sink",), "Waits of a lane after a failed request. Each wait ends with another request."
     ),
+    "ingestd_key_expires_seconds": MetricDescription(
+        "gauge", (), "Until the API key of the service expires; absent before the last 30 days, or if it is not known."
+    ),
     "ingestd_lane_state": MetricDescription(
         "gauge",
         ("sink", "state"),
@@ -95,6 +98,9 @@ METRICS: Mapping[str, MetricDescription] = {
     ),
     "ingestd_source_available": MetricDescription(
         "gauge", ("pipeline",), "1 if the last pass could read the source, else 0."
+    ),
+    "ingestd_source_mounted": MetricDescription(
+        "gauge", ("pipeline",), "0 if the last pass found the mount point of the source's share empty, else 1."
     ),
     "ingestd_source_lag_seconds": MetricDescription(
         "gauge",
@@ -228,6 +234,8 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
     throttled = sum(count for (_, outcome), count in outcomes.items() if outcome == "throttled")
     yield _counter("ingestd_requests_total", outcomes)
     yield _counter("ingestd_throttled_total", {(): throttled})
+    if (ends := requests.key_expires_at) is not None:
+        yield _gauge("ingestd_key_expires_seconds", {(): ends - levels.now})
     durations = HistogramMetricFamily(
         "ingestd_request_duration_seconds", METRICS["ingestd_request_duration_seconds"].help
     )
@@ -252,6 +260,7 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _counter("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
     yield _counter("ingestd_entries_read_total", counts.entries)
     yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
+    yield _gauge("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
     connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]

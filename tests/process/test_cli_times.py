@@ -62,7 +62,13 @@ def here(folder: Folder, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-READING = (("status",), ("top", "--once"), ("why", "budget.csv"), ("trace", "00417.mass"), ("rejected", "show", "--pipeline", "budget"))
+READING = (
+    ("status",),
+    ("top", "--once"),
+    ("why", "budget.csv"),
+    ("trace", "00417.mass"),
+    ("rejected", "show", "--pipeline", "budget"),
+)
 
 
 def test_every_reading_command_prints_local_times_and_with_utc_the_others(folder: Folder) -> None:
