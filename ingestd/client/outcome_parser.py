@@ -178,12 +178,12 @@ class OutcomeParser:
 
 
 def _seconds_of(text: str) -> float | None:
-    """Return the seconds since the epoch of a date-time with an offset; None for any other text."""
+    """Return the seconds since the epoch of a date-time with an offset after 1970; None for any other text."""
     try:
         at = parse_time(text)
-        return at.timestamp() if at.tzinfo is not None else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None
 
 
 @cache
