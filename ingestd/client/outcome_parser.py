@@ -18,7 +18,7 @@ from ingestd.client.records import BulkResult
 from ingestd.client.request import NONE, ApiOperation, Request
 from ingestd.client.response import ProblemDetails, ServiceResponse, parse_problem
 from ingestd.client.transport import TransportOptions
-from ingestd.core.clock import Now, parse_time
+from ingestd.core.clock import Now, seconds_of
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
 from ingestd.telemetry.request_counts import RequestCounts
@@ -158,7 +158,7 @@ class OutcomeParser:
         seconds = self.clock() - started
         self._counts.add(operation.name, outcome.word, seconds)
         if raw:
-            self._counts.key_expires_at = _seconds_of(used.get(names.KEY_EXPIRES, ""))
+            self._counts.key_expires_at = seconds_of(used.get(names.KEY_EXPIRES, ""))
         return ServiceResponse(
             operation=operation.name,
             outcome=outcome,
@@ -175,15 +175,6 @@ class OutcomeParser:
             fenced=FENCE_HEADER in used,
             writer=parse_writer(used[WRITER_HEADER]) if WRITER_HEADER in used else None,
         )
-
-
-def _seconds_of(text: str) -> float | None:
-    """Return the seconds since the epoch of a date-time with an offset after 1970; None for any other text."""
-    try:
-        at = parse_time(text)
-    except ValueError:
-        return None
-    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None
 
 
 @cache

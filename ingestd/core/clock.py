@@ -30,6 +30,15 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def seconds_of(text: str) -> float | None:
+    """Return the seconds since the epoch of a date-time with an offset after 1970; None for any other text."""
+    try:
+        at = parse_time(text)
+    except ValueError:
+        return None
+    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None
+
+
 class _ShownZone:
     """The zone of times for people. A daemon has UTC; a command sets that of its account."""
 

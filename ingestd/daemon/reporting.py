@@ -8,6 +8,7 @@ from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.record import Position, location_text
 from ingestd.daemon.control.requests import Reloaded
+from ingestd.mirror.drift import DriftFinding
 from ingestd.mirror.port import HeldRun, RunSummary
 from ingestd.mirror.rejections import Rejection
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -51,6 +52,12 @@ def held_line(held: HeldRun) -> str:
         f"run {held.run} of {held.partition} (pipeline {held.pipeline}) is held since {moment(held.since)}: "
         f"{counted(held.records, 'new record')}; entries: {changes}. {' '.join(held.reasons)} {todo}"
     )
+
+
+def by_whom(found: DriftFinding) -> str:
+    """Return who changed an entry in the service, and when, as far as the service says."""
+    at = f" {moment(found.changed_at)}" if found.changed_at is not None else ""
+    return f"by {found.changed_by or 'others'}{at}"
 
 
 def describe_changes(run: RunSummary | PartitionRead) -> str:

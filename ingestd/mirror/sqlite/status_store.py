@@ -207,6 +207,11 @@ class Observer:
         findings = tuple(from_row(DriftFinding, row[1:]) for row in rows)
         return DriftPage(findings=findings, next=(rows[-1][0], findings[-1].key) if len(rows) == limit else None)
 
+    def drift_of(self, key: str) -> list[DriftFinding]:
+        """Return the findings about a key without a reaction, one for each sink that differs."""
+        with self._view() as connection:
+            return [from_row(DriftFinding, row) for row in connection.execute(SQL["drift_of_key"], (key,))]
+
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
         with self._view() as connection:

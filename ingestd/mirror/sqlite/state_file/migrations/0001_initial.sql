@@ -401,6 +401,9 @@ CREATE TABLE drift (
   wanted_type TEXT NOT NULL,
   found       TEXT,
   found_type  TEXT,
+  -- Who changed the entry in the service, and when, as the service says; empty and NULL: it does not.
+  changed_by  TEXT NOT NULL DEFAULT '',
+  changed_at  REAL,
   since       REAL NOT NULL,
   -- The time of the last check that found it.
   checked     REAL NOT NULL,
