@@ -20,7 +20,7 @@ DEFINITIONS: Mapping[State, str] = {
     "failed": "The source or the delivery stopped, and a person must change something.",
     "disabled": "A person paused it.",
 }
-"""What each state means. The order is that of severity: a pipeline has the last state of which a condition is true."""
+"""What each state means. The order is that of severity: if several conditions are true, the last state counts."""
 
 SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINITIONS)}
 """The rank of a state; 0: nothing is to be done."""

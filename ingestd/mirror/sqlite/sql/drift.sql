@@ -106,8 +106,8 @@ UPDATE entry SET value = ?, data_type = ? WHERE sink = ? AND key = ? AND partiti
 DELETE FROM entry WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
 
 -- name: drift_keep
-INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at, since,
-  checked, answer)
+INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by,
+  changed_at, since, checked, answer)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = excluded.segment, wanted = excluded.wanted,
   wanted_type = excluded.wanted_type, found_type = excluded.found_type, changed_by = excluded.changed_by,

@@ -412,7 +412,7 @@ CREATE TABLE drift (
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
-CREATE INDEX drift_open ON drift (sink) WHERE answer = '';
+CREATE INDEX drift_open ON drift (sink) WHERE answer = ''; -- codespell:ignore answer
 
 -- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
 CREATE TABLE gone (
