@@ -49,6 +49,7 @@ from ingestd.telemetry.catalogue.intake import (
     SettlingFailed,
     SourceStopped,
 )
+from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 
 _TOGETHER_SECONDS = 0.05
 """The time for which small partitions are read before they are stored, and for which they are stored in one transaction."""
@@ -184,6 +185,8 @@ class Reader:
         self._groups = groups
         self._folder = folder
         self._has_tables = False
+        self._may_be_removed = True
+        """Whether a rejected file may be known, which a person can remove."""
         self._stopped = threading.Event()
         self._remap = threading.Event()
         now = connector.context.now
@@ -257,6 +260,7 @@ class Reader:
             broken = str(error)
             self._report_stopped(broken)
         else:
+            self._drop_removed()
             # The connector lists a rejected partition again until it has moved it.
             for failures in (self._unreadable, self._unmoved):
                 failures.keep_only(found.rejected)
@@ -280,6 +284,17 @@ class Reader:
             unmounted=found.unmounted,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
+
+    def _drop_removed(self) -> None:
+        """Drop the rejections of files that a person has removed. The whole source was listed."""
+        if not self._may_be_removed or not isinstance(self.connector, Holds) or self.connector.moves_failed:
+            return
+        rejected = self._mirror.pruner.rejected_partitions(self.pipeline)
+        self._may_be_removed = bool(rejected)
+        for identity, name in rejected:
+            if not self.connector.holds(name):
+                self._mirror.pruner.drop_rejected(identity)
+                self._emit(RejectionsDropped(by="", chosen=f"the removed file {name}", rejections=1))
 
     def _read_lookups(self) -> None:
         """Use the current tables of the lookups. Another table means another mapping: every record is mapped again."""
@@ -606,6 +621,7 @@ class Reader:
         return batch.unchanged and (not state.current or self._uses_facts)
 
     def _reject(self, partition: Partition, reason: str) -> None:
+        self._may_be_removed = True
         is_new = self._unreadable.record(partition.name, reason)
         try:
             self.connector.failed(partition, reason)

@@ -169,6 +169,7 @@ READS_ALL = {
     "run_forget_idle": "the runs of a partition that changed nothing; it leaves none (a partial index)",
     "staging_clear_partition": "the runs of a partition that have not ended (a partial index)",
     "rejected_partition": "at most one row of a partition (a partial index)",
+    "rejected_partitions": "the partitions that are rejected as a whole, which are few (a partial index)",
     "rejected_any": "the first row that it finds",
     "rejected_any_entry": "the first row that it finds",
     "keys_in_range": "the first row that it finds",

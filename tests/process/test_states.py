@@ -99,8 +99,26 @@ def test_a_rejected_file_is_handled_by_a_corrected_one(folder: Folder) -> None:
 
 def test_a_rejected_file_is_handled_by_a_person_who_drops_the_rejection(folder: Folder) -> None:
     rejected_then_good(folder)
-    assert folder.here("rejected", "drop", "--all", "--yes").returncode == 0
+    assert folder.here("rejected", "drop", "--all").returncode == 0
     assert state(folder) == ("ok", [])
+
+
+def test_a_rejected_file_is_handled_by_a_person_who_removes_it(folder: Folder) -> None:
+    rejected_then_good(folder)
+    (folder.drop / "budget.csv").unlink()
+    assert folder.here("sync").returncode == 0
+    assert state(folder) == ("ok", [])
+
+
+def test_a_rejected_file_that_was_moved_to_the_folder_for_such_files_stays_rejected(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        folder = Folder(tmp_path, server, after=", after: archive, archive: archive")
+        (folder.drop / "a.xlsx").write_bytes(b"this is no workbook")
+        for _ in range(2):
+            folder.here("sync")
+            assert not (folder.drop / "a.xlsx").exists()
+            assert state(folder)[0] == "attention"
 
 
 def test_a_retry_does_not_hide_a_file_that_is_rejected_again(folder: Folder) -> None:
