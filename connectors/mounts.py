@@ -14,7 +14,7 @@ import msgspec
 
 from connectors.beneath import Folder, RootedPath
 from connectors.filesystem import describe_error, real_path
-from ingestd.sdk import SourceUnavailable
+from ingestd.sdk import SourceUnavailable, SourceUnmounted
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # On these, other machines write without events. Writes of this machine cause events, so a self-test proves nothing.
@@ -56,8 +56,14 @@ def _read_table(table: str) -> Iterator[tuple[int, Mount]]:
         words = line.split(" ")
         if len(words) >= 10 and "-" in words[6:]:
             major, _, minor = words[2].partition(":")
-            point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), words[4])
-            yield os.makedev(int(major), int(minor)), Mount(point=point, kind=words[words.index("-", 6) + 1])
+            yield (
+                os.makedev(int(major), int(minor)),
+                Mount(point=_unescaped(words[4]), kind=words[words.index("-", 6) + 1]),
+            )
+
+
+def _unescaped(point: str) -> str:
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), point)
 
 
 def current_mount(folder: Path, table: Path = _TABLE) -> Mount | None:
@@ -86,15 +92,28 @@ def _table_text(table: Path) -> str:
         return ""
 
 
+def expected_point(path: str, mount: Mount, table: str) -> str:
+    """Return the mount point in ``table``, the text of ``/etc/fstab``, that should hold ``path`` instead of ``mount``.
+
+    Empty if there is none. A line with ``noauto`` is for a person to mount, and proves nothing.
+    """
+    words = (line.split() for line in table.splitlines() if not line.lstrip().startswith("#"))
+    points = (_unescaped(one[1]).rstrip("/") for one in words if len(one) >= 4 and "noauto" not in one[3].split(","))
+    holding = (point for point in points if f"{path}/".startswith(f"{point}/"))
+    return max((point for point in holding if len(point) > len(mount.point.rstrip("/"))), key=len, default="")
+
+
 class MountGuard:
     """Distinguishes an unmounted share from an empty one.
 
     ``canary``: a file that is in the folder while its share is mounted; empty: there is none. Without a canary, the guard
-    remembers the mount of the folder, which must not change to the mount below. It forgets that at a restart.
+    remembers the mount of the folder, which must not change to the mount below. It forgets that at a restart, and then knows
+    only the mounts in the ``table`` of the machine.
     """
 
-    def __init__(self, folder: Path, canary: str) -> None:
+    def __init__(self, folder: Path, canary: str, table: Path = Path("/etc/fstab")) -> None:
         self._folder = folder
+        self._table = table
         self._canary = canary
         self._point = ""
         self._seen: tuple[int, int] | None = None
@@ -107,7 +126,7 @@ class MountGuard:
         """
         if self._canary:
             if not self._holds_canary():
-                raise SourceUnavailable(
+                raise SourceUnmounted(
                     f"The folder {self._folder} does not hold {self._canary} (canary), so its share is not mounted. Its files"
                     " do not count as removed. Mount it, or put that file there."
                 )
@@ -119,9 +138,14 @@ class MountGuard:
         if mount is None:
             return
         if len(mount.point) < len(self._point):
-            raise SourceUnavailable(
+            raise SourceUnmounted(
                 f"The folder {self._folder} was on {self._point}, which is not mounted any more. Its files do not count as"
                 " removed. Mount it again; if it is meant to be a plain folder now, restart ingestd."
+            )
+        if expected := expected_point(str(real_path(self._folder)), mount, _table_text(self._table)):
+            raise SourceUnmounted(
+                f"The folder {self._folder} belongs to {expected}, which {self._table} names and which is not mounted. Its files"
+                " do not count as removed. Mount it; if it is meant to be a plain folder, remove that line or mark it noauto."
             )
         self._point = mount.point
         self._seen = identity

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
 settings.load_profile("shared")
+# Commands print local times, and the documentation shows UTC.
+os.environ["TZ"] = "UTC"
 
 
 @pytest.fixture(scope="session")

@@ -200,6 +200,11 @@ class FileSource(Connector):
         by_number = dict(zip(whole, failures, strict=True))
         return [by_number.get(number) for number in range(len(partitions))]
 
+    @property
+    def moves_failed(self) -> bool:
+        """Whether a file that can't be read may move to the folder for such files."""
+        return self.options.after != "keep"
+
     def failed(self, partition: Partition, reason: str) -> None:
         """Move a file with unreadable content to the folder for such files, if there is one.
 

@@ -19,6 +19,7 @@ from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.reporting import by_whom
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, Unexplained
 from ingestd.mirror.sqlite import Observer
@@ -122,9 +123,9 @@ def _line(finding: DriftFinding) -> str:
     found = _value(finding.found, finding.found_type)
     delivered = f"the delivered value is {_value(finding.wanted, finding.wanted_type)}"
     change = {
-        "added": f"added by others: {found}",
-        "changed": f"changed by others: {found}; {delivered}",
-        "removed": f"removed by others; {delivered}",
+        "added": f"added {by_whom(finding)}: {found}",
+        "changed": f"changed {by_whom(finding)}: {found}; {delivered}",
+        "removed": f"removed {by_whom(finding)}; {delivered}",
     }[finding.what]
     reaction = f" ({finding.answer})" if finding.answer else ""
     return (

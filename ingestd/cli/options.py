@@ -1,4 +1,4 @@
-"""The options that verbs share: ``-c`` and ``--json``."""
+"""The options that verbs share: ``-c``, ``--json`` and ``--utc``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import click
 
+from ingestd.daemon.control.time_zone import UTC_NAME, local_zone, use_zone
 from ingestd.process.cycle_collection import paused
 
 if TYPE_CHECKING:
@@ -20,8 +21,31 @@ R = TypeVar("R")
 
 
 def json_option(description: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Return a decorator that adds the flag ``--json`` to a reading verb, and passes it as ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help=description)
+    """Return a decorator that adds ``--json`` to a reading verb, passes it as ``as_json``, and adds ``--utc``.
+
+    Sentences in JSON have their times in UTC.
+    """
+
+    def add(verb: Callable[..., R]) -> Callable[..., R]:
+        json = click.option("--json", "as_json", is_flag=True, help=description, callback=_choose_zone)
+        return json(utc_option(verb))
+
+    return add
+
+
+def utc_option(verb: Callable[..., R]) -> Callable[..., R]:
+    """Add ``--utc`` to a verb that prints times. Without it, they are in the zone of the account, or of the machine."""
+    about = "Print times in UTC, not in the local zone."
+    return click.option("--utc", is_flag=True, expose_value=False, callback=_choose_zone, help=about)(verb)
+
+
+def _choose_zone(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> bool:
+    """Print times in UTC if any of the flags is set, whatever their order is."""
+    if is_set:
+        ctx.meta["ingestd.utc"] = True
+    use_zone(UTC_NAME if "ingestd.utc" in ctx.meta else local_zone(os.environ))
+    ctx.call_on_close(lambda: use_zone(UTC_NAME))
+    return is_set
 
 
 Verb: TypeAlias = "Callable[Concatenate[Configuration, P], R]"

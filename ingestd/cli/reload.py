@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import utc_option, with_configuration_without_secrets
 from ingestd.commands.status import holder
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
@@ -25,6 +25,7 @@ _EXPLAINED_SECONDS = 10.0
 
 
 @click.command()
+@utc_option
 @with_configuration_without_secrets
 def reload(configuration: Configuration) -> None:
     """Make the running daemon read its configuration again and use what changed.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.completion import PIPELINE
-from ingestd.cli.options import chosen_names, with_configuration
+from ingestd.cli.options import chosen_names, utc_option, with_configuration
 from ingestd.cli.progress import progress
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.one_shot_sync import SyncReport
@@ -35,6 +35,7 @@ _DIFFERENCES = 10
     metavar="FILE",
     help="Do exactly what a file of 'ingestd plan --save' says, or nothing.",
 )
+@utc_option
 @with_configuration
 def sync(
     configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path | None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_path
+from ingestd.cli.options import utc_option, with_configuration_path
 from ingestd.cli.status import status_text
 from ingestd.commands.top_screen import StatusReading, top_screen
 from ingestd.process.terminal_text import echo
@@ -38,6 +38,7 @@ _LEAVE = "\x1b[?25h\x1b[?1049l"
 @click.option(
     "--once", is_flag=True, help="Print one screen as text and exit; the default if the output is no terminal."
 )
+@utc_option
 @with_configuration_path
 def top(path: Path | None, interval: float, once: bool) -> None:
     """Show pipelines and sinks live: state, pending, rejected, throughput and lag.

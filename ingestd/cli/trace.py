@@ -14,13 +14,15 @@ from ingestd.commands.source_record import SourceRecord
 from ingestd.commands.trace import TracedEntry, trace_entry
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.reporting import format_location
+from ingestd.daemon.reporting import by_whom, format_location
+from ingestd.mirror.drift import DriftFinding
 from ingestd.mirror.port import EntryOrigin
 from ingestd.mirror.reports import FormerValue
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line, terminal_line
 
 _INTERNAL = ("row_hash", "digest")
+_SERVICE = ("what", "found", "found_type", "changed_by", "changed_at", "since")
 
 
 @click.command()
@@ -31,7 +33,8 @@ _INTERNAL = ("row_hash", "digest")
 def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) -> None:
     """Show the source of the value of a KEY, and its former values.
 
-    The source is a file or table, with the row and the time of reading. Former values are the last ten that differ.
+    The source is a file or table, with the row and the time of reading. If the last drift check found another value in the
+    service, it is shown with who changed it and when. Former values are the last ten that differ.
 
     With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
@@ -59,6 +62,8 @@ def _as_json(entry: TracedEntry) -> dict[str, object]:
     if entry.origin is not None:
         shown = msgspec.to_builtins(entry.origin)
     shown |= {"workspace": entry.workspace, "sink": entry.sink, "key": entry.key}
+    found = entry.service
+    shown["service"] = found and {name: getattr(found, name) for name in _SERVICE}
     shown["former"] = [msgspec.to_builtins(one) for one in entry.former]
     if entry.source is not None:
         shown["steps"] = msgspec.to_builtins(entry.source)
@@ -68,16 +73,25 @@ def _as_json(entry: TracedEntry) -> dict[str, object]:
 def _lines(entry: TracedEntry) -> Iterator[str]:
     origin = entry.origin
     if origin is None:
-        yield f"{entry.key} was removed"
+        is_added = entry.service is not None and entry.service.what == "added"
+        yield f"{entry.key} {'is of another program; no source names it' if is_added else 'was removed'}"
         yield f"  sink      {entry.sink} in {entry.workspace}"
     else:
         yield from _origin_lines(origin)
+    if entry.service is not None:
+        yield f"  service   {change_sentence(entry.service)}"
     if entry.source is not None:
         yield from _source_lines(entry.source)
     if entry.former:
         yield "  former values, the newest first:"
     for former in entry.former:
         yield from _former_lines(former)
+
+
+def change_sentence(found: DriftFinding) -> str:
+    """Return the value in the service, who changed it and when, as far as the last drift check knows."""
+    value = "no entry" if found.what == "removed" else f"= {found.found} ({found.found_type or 'no data type'})"
+    return f"{value}, {found.what} {by_whom(found)}; known since {moment(found.since)}"
 
 
 def _origin_lines(origin: EntryOrigin) -> Iterator[str]:

@@ -18,7 +18,7 @@ from ingestd.client.records import BulkResult
 from ingestd.client.request import NONE, ApiOperation, Request
 from ingestd.client.response import ProblemDetails, ServiceResponse, parse_problem
 from ingestd.client.transport import TransportOptions
-from ingestd.core.clock import Now
+from ingestd.core.clock import Now, seconds_of
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
 from ingestd.telemetry.request_counts import RequestCounts
@@ -56,6 +56,7 @@ _USED = {
         names.ACCEPT_ENCODING,
         BULK_HEADER,
         FENCE_HEADER,
+        names.KEY_EXPIRES,
         names.REQUEST_ID,
         names.RATE_LIMIT,
         names.RATE_LIMIT_POLICY,
@@ -156,6 +157,8 @@ class OutcomeParser:
         outcome = classify(facts)
         seconds = self.clock() - started
         self._counts.add(operation.name, outcome.word, seconds)
+        if raw:
+            self._counts.key_expires_at = seconds_of(used.get(names.KEY_EXPIRES, ""))
         return ServiceResponse(
             operation=operation.name,
             outcome=outcome,

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ingestd.core.pipeline_state import PipelineFacts, derive_state
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
+from ingestd.daemon.control.requests import ReadNotices, Response
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.status import Status, compile_status
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
@@ -28,6 +30,7 @@ def read_status(configuration: Configuration) -> Status:
     """
     state = configuration.settings.state
     if not state_exists(state):
+        never = PipelineFacts(has_run=False)
         return Status(
             configuration=str(configuration.path),
             state=str(state),
@@ -39,13 +42,12 @@ def read_status(configuration: Configuration) -> Status:
             idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines),
             sinks=(),
             rejections=(),
+            states=tuple(derive_state(pipeline.name, never) for pipeline in configuration.settings.pipelines),
         )
     pid = holder(state)
     with observe(configuration) as mirror:
-        found = read_notices(state) if pid is not None else SourceNotices(notices=())
-        return compile_status(
-            mirror, configuration, pid=pid, notices=lambda: found.notices, health=lambda: found.health
-        )
+        sources = read_notices(state) if pid is not None else SourceNotices()
+        return compile_status(mirror, configuration, pid=pid, sources=sources)
 
 
 def read_notices(state: Path) -> SourceNotices:
@@ -58,13 +60,13 @@ def read_notices(state: Path) -> SourceNotices:
     try:
         response = asyncio.run(request())
     except NoDaemon:
-        return SourceNotices(notices=())
+        return SourceNotices()
     except TimeoutError:
         reason = f"no response within {_RESPONSE_SECONDS:.0f} seconds"
     except (RequestRefused, OSError) as error:
         reason = str(error)
     else:
-        return response if isinstance(response, SourceNotices) else SourceNotices(notices=())
+        return response if isinstance(response, SourceNotices) else SourceNotices()
     sentence = f"The daemon could not report the state of its sources: {reason}"
     return SourceNotices(notices=(OperatorNotice(pipeline="", sentence=sentence),))
 

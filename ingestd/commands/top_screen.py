@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any, TypeAlias
 
 import msgspec
 from rich.cells import set_cell_size
 
+from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.process.terminal_text import terminal_line
 
@@ -37,10 +37,9 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     """
     status, screen, width = now.status, width, max(width, _NARROWEST)
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
-    time = datetime.fromtimestamp(now.at, tz=UTC)
     counts = f"{status['pending']} pending, {status['rejected']} rejected, {len(status['held'])} held"
     head = [
-        f"ingestd top · {time:%Y-%m-%d %H:%M:%S} UTC · the daemon {daemon}",
+        f"ingestd top · {moment(now.at)} · the daemon {daemon}",
         f"{counts}, {len(status['failed_parts'])} failed parts",
         *(line for one in status["notices"] if not one["pipeline"] for line in wrap(one["sentence"], width)),
         "",
@@ -75,18 +74,11 @@ class _Rates:
 def _pipelines(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
     status = now.status
     yield _row(width, "PIPELINE", "STATE", ("RECORDS/S", "REJECTED", "LAG"))
-    held = {one["pipeline"] for one in status["held"]}
-    troubled = {one["pipeline"] for one in status["notices"]}
-    stopped = {one["pipeline"] for one in status["notices"] if one["stops"]}
-    for one in status["pipelines"]:
-        name = one["name"]
-        ran = one["last_run_at"] is not None
-        state = "notice" if name in troubled or one["noticed"] else "ok" if ran else "never ran"
-        state = "failed" if one["failure"] or name in stopped else "held" if name in held else state
-        lag = _age(now.at - one["last_run_at"]) if ran else "-"
-        yield _row(width, name, state, (rates.of("records", name), str(one["rejected"]), lag))
-    for name in status["idle"]:
-        yield _row(width, name, "failed" if name in stopped else "never ran", ("-", "0", "-"))
+    runs = {one["name"]: one for one in status["pipelines"]}
+    for state in status["states"]:
+        name, one = state["name"], runs.get(state["name"], {"last_run_at": None, "rejected": 0})
+        lag = "-" if one["last_run_at"] is None else _age(now.at - one["last_run_at"])
+        yield _row(width, name, state["state"], (rates.of("records", name), str(one["rejected"]), lag))
 
 
 def _sinks(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:

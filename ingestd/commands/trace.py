@@ -8,6 +8,7 @@ from ingestd.commands.source_record import SourceRecord, read_source_record
 from ingestd.commands.status import observe
 from ingestd.core.normal_form import nfc
 from ingestd.daemon.configuration import Configuration
+from ingestd.mirror.drift import DriftFinding
 from ingestd.mirror.port import EntryOrigin
 from ingestd.mirror.reports import FormerValue
 
@@ -15,7 +16,8 @@ from ingestd.mirror.reports import FormerValue
 class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a sink. ``origin`` is None if the entry was removed. ``former``: its former values, the newest first.
 
-    ``source``: the record in its source; None if it was not to be read.
+    ``source``: the record in its source; None if it was not to be read. ``service``: what the last drift check found there
+    instead; None if it found no difference.
     """
 
     workspace: str
@@ -24,6 +26,7 @@ class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
     origin: EntryOrigin | None
     former: tuple[FormerValue, ...]
     source: SourceRecord | None = None
+    service: DriftFinding | None = None
 
 
 def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[TracedEntry]:
@@ -38,7 +41,8 @@ def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[
     with observe(configuration) as mirror:
         origins = {(one.workspace, one.sink): one for one in mirror.origins(key)}
         former = mirror.former_values(key)
-    sinks = sorted({*origins, *((one.workspace, one.sink) for one in former)})
+        service = {(one.workspace, one.sink): one for one in mirror.drift_of(key)}
+    sinks = sorted({*origins, *service, *((one.workspace, one.sink) for one in former)})
     return [
         TracedEntry(
             workspace=sink[0],
@@ -49,6 +53,7 @@ def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[
             source=read_source_record(configuration, origin)
             if steps and origin is not None and origin.pipeline
             else None,
+            service=service.get(sink),
         )
         for sink in sinks
     ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from typing import TypeAlias
 
 Now: TypeAlias = Callable[[], float]
@@ -28,6 +30,38 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def moment(seconds: float) -> str:
-    """Return a time for people: ``2026-11-21 07:30:12 UTC``."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def seconds_of(text: str) -> float | None:
+    """Return the seconds since the epoch of a date-time with an offset after 1970; None for any other text."""
+    try:
+        at = parse_time(text)
+    except ValueError:
+        return None
+    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None
+
+
+class _ShownZone:
+    """The zone of times for people. A daemon has UTC; a command sets that of its account."""
+
+    def __init__(self) -> None:
+        self.of_process: tzinfo = UTC
+        self._of_request: ContextVar[tzinfo | None] = ContextVar("zone of the times for one request", default=None)
+
+    def get(self) -> tzinfo:
+        return self._of_request.get() or self.of_process
+
+    @contextmanager
+    def of_request(self, zone: tzinfo) -> Iterator[None]:
+        """Use another zone for the sentences that one request makes."""
+        token = self._of_request.set(zone)
+        try:
+            yield
+        finally:
+            self._of_request.reset(token)
+
+
+shown_zone = _ShownZone()
+
+
+def moment(seconds: float, zone: tzinfo | None = None) -> str:
+    """Return a time for people with its zone: ``2026-11-21 07:30:12 UTC``. ``zone``: by default that of the command."""
+    return datetime.fromtimestamp(seconds, zone or shown_zone.get()).strftime("%Y-%m-%d %H:%M:%S %Z")

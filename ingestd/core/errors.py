@@ -6,6 +6,7 @@
       ConfigurationError      the configuration file is wrong: nothing runs (exit code 78)
       SourceError
         SourceUnavailable     the source is not reachable now: back off and retry
+          SourceUnmounted     its folder is an empty mount point: do the same, and report it in a metric of its own
         RecordUnreadable      one record cannot be read: reject it, read the next one
         SourceBroken          a partition or source cannot be read as configured: skip it, read the rest
         AcknowledgeLater           the connector cannot acknowledge a partition yet: call it again later
@@ -76,6 +77,10 @@ class SourceUnavailable(SourceError):
     def __init__(self, reason: str, *, retry_after: float = 0.0) -> None:
         self.retry_after = retry_after
         super().__init__(reason)
+
+
+class SourceUnmounted(SourceUnavailable):
+    """The share that holds the source's folder is not mounted, so the folder below its mount point proves nothing."""
 
 
 class RecordUnreadable(SourceError):

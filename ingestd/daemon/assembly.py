@@ -24,6 +24,7 @@ from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.parts import PartFactory, delivery_limits
 from ingestd.daemon.pipeline_control import PipelineControl
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
@@ -158,7 +159,13 @@ class Assembly:
             emit=emit,
         )
         self.reloader = Reloader(self._reconfigurer, emit=emit)
-        self.notices = DaemonNotices(mirror, self.supervisor, self.reloader)
+        self.notices = DaemonNotices(
+            mirror,
+            self.supervisor,
+            self.reloader,
+            key_expires_at=lambda: self.request_counts.key_expires_at,
+            now=time.time,
+        )
         self.command_handler = self._make_command_handler()
         self.drift_queue = DriftQueue(self.command_handler)
         mirror.delivery.columns_of = self._columns_of
@@ -175,6 +182,15 @@ class Assembly:
     def readers(self) -> tuple[Reader, ...]:
         """The readers of all pipelines."""
         return self.supervisor.readers
+
+    def sources(self) -> SourceNotices:
+        """Return what is known of the sources. Thread-safe; calls no source that would wait."""
+        return SourceNotices(
+            notices=self.notices.every(),
+            health=self.supervisor.health(),
+            waiting={reader.pipeline: dict(reader.connector.count_waiting()) for reader in self.readers},
+            tried=self.passes.pipelines(),
+        )
 
     def _make_command_handler(self) -> CommandHandler:
         cursors = CursorMover(
@@ -197,8 +213,7 @@ class Assembly:
             request_reading=self._read_again,
             explain=self._explain,
             status=self._status,
-            notices=self.notices.every,
-            health=self.supervisor.health,
+            sources=self.sources,
             cursors=cursors,
             control=PipelineControl(
                 pipelines=lambda: self.configuration.settings.pipelines,
@@ -240,8 +255,7 @@ class Assembly:
             self.mirror.status,
             self.configuration,
             pid=os.getpid(),
-            notices=self.notices.every,
-            health=self.supervisor.health,
+            sources=self.sources(),
             since_start=self._work.counts(),
         )
         return format_status(found, as_json=as_json)

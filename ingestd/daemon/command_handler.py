@@ -22,13 +22,12 @@ from ingestd.daemon.control.requests import (
     Response,
     RetryRejected,
     RunDecided,
-    SourceNotices,
 )
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.pipeline_control import PipelineControl
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
-from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
@@ -47,8 +46,8 @@ class CommandHandler:
 
     ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
     pipeline with records to map again. ``held_runs`` blocks. ``explain`` returns why a partition waits; it may block. ``status``
-    returns the status as text, or as JSON if its argument is true; it blocks. ``notices`` returns notices about the
-    sources for the operator, ``health`` the states of their connections; they do not block.
+    returns the status as text, or as JSON if its argument is true; it blocks. ``sources`` returns what is known of the sources;
+    it does not block.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
@@ -59,8 +58,7 @@ class CommandHandler:
     request_reading: Callable[[str], None]
     explain: Callable[[Explain], Explained]
     status: Callable[[bool], str]
-    notices: Callable[[], tuple[OperatorNotice, ...]]
-    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    sources: Callable[[], SourceNotices]
     cursors: CursorMover
     control: PipelineControl
     reloader: Reloader
@@ -79,7 +77,7 @@ class CommandHandler:
             case Explain() | ReadStatus():
                 response = await asyncio.to_thread(self._look, request)
             case ReadNotices():
-                response = SourceNotices(notices=self.notices(), health=self.health())
+                response = self.sources()
             case MoveCursor():
                 response = await self.cursors.move(request, by=by)
             case DecideRun():

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ingestd.core.clock import Now, moment
 from ingestd.daemon.reload import Reloader
 from ingestd.intake import SourceSupervisor
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import SqliteMirror
 
+_KEY_SECONDS = 14 * 86_400.0
+
 
 class DaemonNotices:
     """Collects the notices about the daemon itself and about its sources. Thread-safe.
 
-    ``listener`` returns why the listener can't be opened; empty if it is open, or if none is configured.
+    ``listener`` returns why the listener can't be opened; empty if it is open, or if none is configured. ``key_expires_at``
+    returns when the API key ends, as of `RequestCounts`.
     """
 
-    def __init__(self, mirror: SqliteMirror, supervisor: SourceSupervisor, reloader: Reloader) -> None:
+    def __init__(
+        self,
+        mirror: SqliteMirror,
+        supervisor: SourceSupervisor,
+        reloader: Reloader,
+        *,
+        key_expires_at: Callable[[], float | None],
+        now: Now,
+    ) -> None:
+        self._key_expires_at = key_expires_at
+        self._now = now
         self._mirror = mirror
         self._supervisor = supervisor
         self._reloader = reloader
@@ -29,7 +43,16 @@ class DaemonNotices:
 
     def own(self) -> tuple[str, ...]:
         """Return the sentences about the daemon itself."""
-        return tuple(one for one in (self.unwritable(), self._reloader.refusal, self.listener()) if one)
+        return tuple(one for one in (self.unwritable(), self._reloader.refusal, self.listener(), self._key()) if one)
+
+    def _key(self) -> str:
+        """Return when the API key ends, within 14 days before; empty if that is later or not known."""
+        ends = self._key_expires_at()
+        if ends is None or ends - self._now() > _KEY_SECONDS:
+            return ""
+        return (
+            f"The API key of the service expires {moment(ends)}. Create a new key, store it, and use 'ingestd reload'."
+        )
 
     def every(self) -> tuple[OperatorNotice, ...]:
         """Return the notices about the daemon and its sources."""

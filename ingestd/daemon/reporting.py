@@ -8,6 +8,7 @@ from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.record import Position, location_text
 from ingestd.daemon.control.requests import Reloaded
+from ingestd.mirror.drift import DriftFinding
 from ingestd.mirror.port import HeldRun, RunSummary
 from ingestd.mirror.rejections import Rejection
 from ingestd.mirror.reports import PipelinePause
@@ -64,6 +65,12 @@ def pause_sentence(pause: PipelinePause) -> str:
     waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
     end = f"'ingestd resume {pause.pipeline}' ends the pause."
     return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"
+
+
+def by_whom(found: DriftFinding) -> str:
+    """Return who changed an entry in the service, and when, as far as the service says."""
+    at = f" {moment(found.changed_at)}" if found.changed_at is not None else ""
+    return f"by {found.changed_by or 'others'}{at}"
 
 
 def describe_changes(run: RunSummary | PartitionRead) -> str:

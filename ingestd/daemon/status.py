@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
+from ingestd.core.pipeline_state import PipelineState
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.pipeline_states import SourceNotices, read_states
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
@@ -57,7 +59,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved.
     ``health``: the states of sources with a connection. They are
     empty if no daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the
-    work of the running daemon.
+    work of the running daemon. ``states``: of each configured pipeline, in the order of the configuration.
     """
 
     configuration: str
@@ -77,6 +79,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[HeldRun, ...] = ()
     paused: tuple[PipelinePause, ...] = ()
     since_start: WorkCounts | None = None
+    states: tuple[PipelineState, ...] = ()
 
 
 _REJECTIONS_SHOWN = 20
@@ -88,17 +91,20 @@ def compile_status(
     configuration: Configuration,
     *,
     pid: int | None,
-    notices: Callable[[], tuple[OperatorNotice, ...]],
-    health: Callable[[], tuple[SourceHealth, ...]] = tuple,
+    sources: SourceNotices,
     since_start: WorkCounts | None = None,
     with_sinks: bool = True,
 ) -> Status:
-    """Return the status of an open state file that the process ``pid`` holds. Blocks.
+    """Return the status of an open state file that the process ``pid`` holds; ``sources`` is what it knows. Blocks.
 
     ``with_sinks``: also the counts of each sink, which read all entries.
     """
     pipelines = tuple(mirror.pipelines())
     ran = {pipeline.name for pipeline in pipelines}
+    held = tuple(mirror.held_runs())
+    pauses = tuple(mirror.pauses())
+    failed = tuple(mirror.failed_parts()) if pid is not None else ()
+    configured = configuration.settings.pipelines
     return Status(
         configuration=str(configuration.path),
         state=str(configuration.settings.state),
@@ -107,14 +113,15 @@ def compile_status(
         pending=mirror.pending(),
         rejected=mirror.rejected(),
         pipelines=pipelines,
-        idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines if pipeline.name not in ran),
+        idle=tuple(pipeline.name for pipeline in configured if pipeline.name not in ran),
         sinks=tuple(mirror.sinks()) if with_sinks else (),
         rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
         forgotten=mirror.forgotten(),
-        held=tuple(mirror.held_runs()),
-        paused=tuple(mirror.pauses()),
-        failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
-        notices=notices(),
-        health=health(),
+        held=held,
+        paused=pauses,
+        failed_parts=failed,
+        notices=sources.notices,
+        health=sources.health,
         since_start=since_start,
+        states=read_states(mirror, configured, sources, known=pipelines, held=held, pauses=pauses, failed_parts=failed),
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
+from ingestd.daemon.pipeline_states import failed_part_sentence
 from ingestd.daemon.reporting import describe_changes, format_rejection, held_line, pause_sentence
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
@@ -29,21 +30,11 @@ def _status_lines(found: Status) -> Iterator[str]:
     runs = f"runs (process {found.pid})" if found.pid else "does not run"
     yield f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not created yet'}."
     yield f"{found.pending} pending, {found.rejected} rejected."
-    for failed in found.failed_parts:
-        yield (
-            f"{failed.part} failed {counted(failed.failures, 'time')} since {moment(failed.since)} and restarts "
-            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
-        )
+    yield from map(failed_part_sentence, found.failed_parts)
     yield from _source_lines(found)
     for held in found.held:
         yield held_line(held)
-    for pause in found.paused:
-        yield f"pipeline {pause.pipeline}: {pause_sentence(pause)}"
-    for pipeline in found.pipelines:
-        yield f"pipeline {pipeline.name}: {last_run_sentence(pipeline)}"
-        yield from (f"pipeline {pipeline.name}: {sentence}" for sentence in notice_sentences(pipeline))
-    for name in found.idle:
-        yield f"pipeline {name}: never ran"
+    yield from _pipeline_lines(found)
     for sink in found.sinks:
         yield sink_line(sink)
     for rejection in found.rejections:
@@ -56,6 +47,29 @@ def _status_lines(found: Status) -> Iterator[str]:
             f"{counted(found.forgotten.count, 'rejection')} deleted because of rejected.keep_days and rejected.keep_rows, "
             f"most recently {moment(found.forgotten.at)}"
         )
+
+
+def _pipeline_lines(found: Status) -> Iterator[str]:
+    """Yield the state of each pipeline with its last run, and its reasons unless they have lines of their own."""
+    runs = {pipeline.name: pipeline for pipeline in found.pipelines}
+    shown = {
+        *map(failed_part_sentence, found.failed_parts),
+        *(notice.sentence for notice in found.notices),
+        *(sink.trouble.sentence for sink in found.sinks if sink.trouble is not None),
+        *(pipeline.failure for pipeline in found.pipelines),
+    }
+    for state in found.states:
+        reasons = [one.sentence for one in state.reasons if one.state == state.state and one.sentence not in shown]
+        because = f" ({', '.join(reasons)})" if reasons else ""
+        pipeline = runs.get(state.name)
+        last = f"; {last_run_sentence(pipeline)}" if pipeline is not None and pipeline.last_run_at is not None else ""
+        yield f"pipeline {state.name}: {state.state}{because}{last}"
+        if pipeline is not None:
+            yield from (f"pipeline {state.name}: {sentence}" for sentence in notice_sentences(pipeline))
+    configured = {state.name for state in found.states}
+    for pause in found.paused:
+        if pause.pipeline not in configured:
+            yield f"pipeline {pause.pipeline}: {pause_sentence(pause)}"
 
 
 def _source_lines(found: Status) -> Iterator[str]:
@@ -121,16 +135,23 @@ def _counts(checked: DriftStatus) -> str:
 
 
 def last_run_sentence(pipeline: PipelineStatus) -> str:
-    """Return the time and the counts of a pipeline's last run, or why it failed."""
-    if pipeline.failure:
-        return f"failed: {pipeline.failure}"
+    """Return the time and the counts of a pipeline's last run, or why it failed.
+
+    If the run found its file or table unchanged, the counts are those of the last reading with records.
+    """
     run = pipeline.last_run
     if pipeline.last_run_at is None or run is None:
         return "no run has ended yet"
+    at = f"last run {moment(pipeline.last_run_at)}"
+    if pipeline.failure:
+        return f"{at} failed: {pipeline.failure}"
+    if pipeline.unchanged and (pipeline.reading is None or pipeline.read_at is None):
+        return f"{at}: unchanged"
+    if pipeline.unchanged and pipeline.reading is not None and pipeline.read_at is not None:
+        run, at = pipeline.reading, f"{at}: unchanged since {moment(pipeline.read_at)}"
     left = f" ({pipeline.rejected or 'none'} left)" if pipeline.rejected < run.rejected else ""
     within = f", {pipeline.within_deadband} within the dead-band of the sent value" if pipeline.within_deadband else ""
-    read = f"{counted(run.records, 'record')}, {describe_changes(run)}, {run.rejected} rejected{left}{within}"
-    return f"last run {moment(pipeline.last_run_at)}: {read}"
+    return f"{at}: {counted(run.records, 'record')}, {describe_changes(run)}, {run.rejected} rejected{left}{within}"
 
 
 def notice_sentences(pipeline: PipelineStatus) -> Iterator[str]:

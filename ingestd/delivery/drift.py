@@ -32,7 +32,7 @@ from ingestd.telemetry.catalogue.drift import (
 )
 from ingestd.telemetry.event import Emit
 
-_FRAME = {"key": str, "value": str, "data_type": str, "author": str}
+_FRAME = {"key": str, "value": str, "data_type": str, "author": str, "changed_by": str, "changed_at": str}
 
 
 LOST = "The service no longer has the sink. It is created again with all its entries."

@@ -12,8 +12,8 @@ Row = tuple[str, str | None, str | None]
 """Key, value and data type."""
 
 
-SignedRow = tuple[str, str | None, str | None, str | None]
-"""Key, value, data type, and the author if one author created the entry and wrote it last."""
+SignedRow = tuple[str, str | None, str | None, str | None, str | None, str | None]
+"""Key, value, data type, the author if one author created the entry and wrote it last, else who wrote it last, and when."""
 
 
 def _text(value: object) -> str | None:
@@ -38,13 +38,17 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
     """Return `row_of` with the author: None if two authors wrote the entry, or if the service names no author.
 
+    Then who changed it last, unless that is the author, and the service's text of the time of that change.
+
     Raises:
         UnreadableBody: it has no key.
     """
     key, value, data_type = row_of(entry)
-    author = entry.get("updatedBy")
-    one = isinstance(author, str) and bool(author) and entry.get("createdBy") == author
-    return (key, value, data_type, _storable(author) if isinstance(author, str) and one else None)
+    found, at = entry.get("updatedBy"), entry.get("updatedAt")
+    by = _storable(found) if isinstance(found, str) and found else None
+    is_author = entry.get("createdBy") == found
+    time = at if isinstance(at, str) and at.isascii() else None
+    return (key, value, data_type, by if is_author else None, None if is_author else by, time)
 
 
 def _storable(text: str) -> str:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Literal, TypeAlias
 
 import msgspec
+
+NoticeState: TypeAlias = Literal["", "attention", "unavailable", "failed"]
+"""The state of the pipeline that a notice causes; empty: none, because it is information."""
 
 
 class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about the source of a pipeline; about the daemon itself if ``pipeline`` is empty.
 
-    ``since``: when it became true, in seconds since the epoch; None if that is unknown. ``stops``: the source can't be read.
+    ``since``: when it became true, in seconds since the epoch; None if that is unknown.
     """
 
     pipeline: str
     sentence: str
     since: float | None = None
-    stops: bool = False
+    state: NoticeState = ""
 
 
 class SourceHealth(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
 from ingestd.core.contract import Contract, ContractCheck
-from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, SourceUnavailable
+from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, SourceUnavailable, SourceUnmounted
 from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
@@ -24,7 +24,7 @@ from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
-from ingestd.intake.notice import Failures, OperatorNotice, SourceHealth
+from ingestd.intake.notice import Failures, NoticeState, OperatorNotice, SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
 from ingestd.intake.retried_records import map_retried
@@ -49,6 +49,7 @@ from ingestd.telemetry.catalogue.intake import (
     SettlingFailed,
     SourceStopped,
 )
+from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 
 _TOGETHER_SECONDS = 0.05
 """The time for which small partitions are read before they are stored, and for which they are stored in one transaction."""
@@ -75,7 +76,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
     ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
     ``held``: a partition has a held or discarded run. ``stopped``: why a permanent partition can't be read, such as a table;
-    empty for a file.
+    empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
     """
 
     pipeline: str
@@ -89,6 +90,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     held: bool = False
     stopped: str = ""
+    unmounted: bool = False
 
     @property
     def failure(self) -> str:
@@ -103,9 +105,11 @@ class _ReadPass(msgspec.Struct):
     away: str = ""
     retry_after: float = 0.0
     held: bool = False
+    unmounted: bool = False
 
     def note_away(self, error: SourceUnavailable) -> None:
         """Keep the first reason and the longest wait."""
+        self.unmounted = self.unmounted or isinstance(error, SourceUnmounted)
         self.away = self.away or str(error)
         self.retry_after = max(self.retry_after, error.retry_after)
 
@@ -181,6 +185,8 @@ class Reader:
         self._groups = groups
         self._folder = folder
         self._has_tables = False
+        self._may_be_removed = True
+        """Whether a rejected file may be known, which a person can remove."""
         self._stopped = threading.Event()
         self._remap = threading.Event()
         now = connector.context.now
@@ -270,6 +276,7 @@ class Reader:
             broken = str(error)
             self._report_stopped(broken)
         else:
+            self._drop_removed()
             # The connector lists a rejected partition again until it has moved it.
             for failures in (self._unreadable, self._unmoved):
                 failures.keep_only(found.rejected)
@@ -290,8 +297,20 @@ class Reader:
             complete=not failed and not found.held and self.connector.waiting() is None,
             held=found.held,
             stopped=stopped,
+            unmounted=found.unmounted,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
+
+    def _drop_removed(self) -> None:
+        """Drop the rejections of files that a person has removed. The whole source was listed."""
+        if not self._may_be_removed or not isinstance(self.connector, Holds) or self.connector.moves_failed:
+            return
+        rejected = self._mirror.pruner.rejected_partitions(self.pipeline)
+        self._may_be_removed = bool(rejected)
+        for identity, name in rejected:
+            if not self.connector.holds(name):
+                self._mirror.pruner.drop_rejected(identity)
+                self._emit(RejectionsDropped(by="", chosen=f"the removed file {name}", rejections=1))
 
     def _read_lookups(self) -> None:
         """Use the current tables of the lookups. Another table means another mapping: every record is mapped again."""
@@ -414,16 +433,21 @@ class Reader:
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        stops = {**self._away.by_sentence(), **self._stops.by_sentence()}
-        failures = (self._unacknowledged, self._uncommitted, self._unmoved)
-        reasons = stops | {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
-        known = [
-            OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since, stops=sentence in stops)
-            for sentence, since in list(reasons.items())[:_NOTICES]
-        ]
+        # A table that can't be read stops the source; a file does not, and is rejected.
+        stops = (self._stops,) if isinstance(self.connector, Holds) else (self._stops, self._unreadable)
+        unfinished = (self._unacknowledged, self._uncommitted, self._unmoved)
+        groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (
+            ("unavailable", (self._away,)), ("failed", stops), ("attention", unfinished),
+        )  # fmt: skip
+        reasons: dict[str, OperatorNotice] = {}
+        for state, groups_of_state in groups:
+            for sentence, since in (found for each in groups_of_state for found in each.by_sentence().items()):
+                notice = OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since, state=state)
+                reasons.setdefault(sentence, notice)
+        known = list(reasons.values())[:_NOTICES]
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
-            known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
+            known.append(OperatorNotice(pipeline=self.pipeline, sentence=more, state="attention"))
         known += [OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
         return known
 
@@ -613,6 +637,7 @@ class Reader:
         return batch.unchanged and (not state.current or self._uses_facts)
 
     def _reject(self, partition: Partition, reason: str) -> None:
+        self._may_be_removed = True
         is_new = self._unreadable.record(partition.name, reason)
         try:
             self.connector.failed(partition, reason)

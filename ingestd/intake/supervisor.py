@@ -240,7 +240,10 @@ class SourceSupervisor:
 
     def notices(self) -> tuple[OperatorNotice, ...]:
         """Return the notices for the operator. Thread-safe; calls no source."""
-        slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
+        slow = (
+            OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE, state="unavailable")
+            for pipeline in self._threads.slow()
+        )
         return (*slow, *(notice for reader in self.readers for notice in reader.notices()))
 
     def health(self) -> tuple[SourceHealth, ...]:

@@ -61,8 +61,9 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding, in seconds since the epoch. ``answer``: the reaction. The names of the members are part of the output of `ingestd
-    drift --json`.
+    finding. ``answer``: the reaction. ``changed_by``, ``changed_at``: who changed it and when, as the service says; empty and
+    None if it does not. Times are seconds since the epoch. The names of the members are part of the output of `ingestd drift
+    --json`.
     """
 
     sink: str
@@ -76,6 +77,8 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
     found_type: str
     since: float
     answer: DriftReaction
+    changed_by: str = ""
+    changed_at: float | None = None
 
 
 class DriftStatus(msgspec.Struct, frozen=True, kw_only=True):

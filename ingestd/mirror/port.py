@@ -311,7 +311,9 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``notices``: the newest ones of its ``noticed`` partitions with a notice, of those that its source still has, and of the last
     one that was read. ``within_deadband``: the number of entries with a value that differs from the last one read, within the
-    dead-band.
+    dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file or table is rejected for that.
+    ``unchanged``: the last run found the content that was read before; ``reading``, ``read_at``: the last run of that file or
+    table that had records, None if there is none.
     """
 
     name: str
@@ -320,6 +322,10 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_run_at: float | None = None
     last_run: RunSummary | None = None
     failure: str = ""
+    failure_rejected: bool = False
+    unchanged: bool = False
+    reading: RunSummary | None = None
+    read_at: float | None = None
     notices: tuple[PartitionNotice, ...] = ()
     noticed: int = 0
     within_deadband: int = 0

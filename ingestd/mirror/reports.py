@@ -35,13 +35,17 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete."""
+    """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete.
+
+    ``unchanged``: it found the content that was read before.
+    """
 
     partition: str
     started: float
     ended: float | None
     summary: RunSummary
     failure: str
+    unchanged: bool = False
 
 
 class HeldDifference(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,14 @@ Guarantees of the runtime:
 
 from ingestd.core.claims import FileClaim
 from ingestd.core.clock import moment, parse_time
-from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.errors import (
+    AcknowledgeLater,
+    RecordUnreadable,
+    SourceBroken,
+    SourceError,
+    SourceUnavailable,
+    SourceUnmounted,
+)
 from ingestd.core.json_depth import require_depth
 from ingestd.core.phrases import counted, nearest, shortened
 from ingestd.core.record import (
@@ -121,6 +128,7 @@ __all__ = [
     "SourceContext",
     "SourceError",
     "SourceUnavailable",
+    "SourceUnmounted",
     "Step",
     "UnreadableColumn",
     "Verifies",

@@ -154,6 +154,11 @@ class Connector(ABC):
     def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no place for broken partitions
         """Handle a partition that cannot be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
 
+    @property
+    def moves_failed(self) -> bool:
+        """Whether `failed` may move a partition, so that a missing one does not show that a person has removed it."""
+        return False
+
     def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
         """Forget what was read, so that the next pass yields it again; an operator requested a new mapping."""
 

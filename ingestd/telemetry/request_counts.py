@@ -35,11 +35,16 @@ class Durations:
 
 
 class RequestCounts:
-    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any."""
+    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any.
+
+    ``key_expires_at``: when the API key ends, by the last response, in seconds since the epoch; None: not within 30 days, or the
+    service does not announce it.
+    """
 
     def __init__(self) -> None:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.durations = Durations(REQUEST_SECONDS)
+        self.key_expires_at: float | None = None
 
     def add(self, operation: str, outcome: str, seconds: float) -> None:
         """Count a response, or the error instead of one."""

@@ -66,8 +66,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
         pages = PageContents(
             current=lambda: assembly.configuration,
             pid=os.getpid(),
-            notices=assembly.notices.every,
-            health=assembly.supervisor.health,
+            sources=assembly.sources,
             passes=assembly.passes,
             waiting=lambda: {reader.pipeline: reader.connector for reader in assembly.readers},
             throughput=counts.throughput,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from typing import Final
 
 import msgspec
 
-from ingestd.core.clock import moment
 from ingestd.core.errors import MirrorError
-from ingestd.core.phrases import counted
+from ingestd.core.pipeline_state import State
 from ingestd.daemon.assembly import Assembly
-from ingestd.mirror.port import HeldRun, SinkBacklog
-from ingestd.mirror.reports import FailedPart
+from ingestd.daemon.pipeline_states import failed_part_sentence, parts_of
+from ingestd.daemon.status import compile_status
 from ingestd.mirror.sqlite import damage_named
 from ingestd.web.event_counts import EventCounts
-from ingestd.web.metrics import DaemonLevels
+from ingestd.web.metrics import DaemonLevels, StoredLevels
 
 
 async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:
@@ -27,65 +28,73 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
     loop = asyncio.get_running_loop()
 
     def read() -> DaemonLevels:
-        backlog: list[SinkBacklog] | None = None
-        rejected: dict[str, int] = {}
-        held: list[HeldRun] = []
-        failed: list[FailedPart] = []
-        status, state = assembly.mirror.status, assembly.configuration.settings.state
+        mirror, configuration, sources = assembly.mirror.status, assembly.configuration, assembly.sources()
+        state = configuration.settings.state
+        stored: StoredLevels | None = None
         try:
             with damage_named(state):
-                rejected, held, failed = status.rejected_by_pipeline(), status.held_runs(), status.failed_parts()
-                backlog = status.backlog()
+                status = compile_status(mirror, configuration, pid=os.getpid(), sources=sources, with_sinks=False)
+                stored = StoredLevels(
+                    status=status,
+                    backlog=mirror.backlog(),
+                    rejected=mirror.rejected_by_pipeline(),
+                    drift=mirror.open_drift(),
+                )
         except MirrorError:
-            backlog = None  # `check_readiness` reports it
+            stored = None  # `check_readiness` reports it
         return DaemonLevels(
             now=time.time(),
-            pipelines=[reader.pipeline for reader in assembly.readers],
+            pipelines={one.name: one.sink for one in configuration.settings.pipelines},
             counts=counts.read(),
             requests=assembly.request_counts,
             request_limit=limit,
             lanes=lanes,
             passes=assembly.passes,
             waiting={
-                (reader.pipeline, reason): count
-                for reader in assembly.readers
-                for reason, count in reader.connector.count_waiting().items()
+                (name, reason): count for name, waiting in sources.waiting.items() for reason, count in waiting.items()
             },
-            health=assembly.supervisor.health(),
+            health=sources.health,
             state=state,
             unwritable=assembly.notices.unwritable(),
-            backlog=backlog,
-            rejected=rejected,
-            held=held,
-            failed_parts=failed,
+            stored=stored,
         )
 
     return await loop.run_in_executor(executor, read)
 
 
+NOT_READY: Final = ("unavailable", "failed")
+"""The states of a pipeline that keep the daemon from being ready. A person decided a disabled one."""
+
+
 class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``reasons``: why the daemon is not ready; empty if it is."""
+    """``reasons``: why the daemon is not ready; empty if it is. ``pipelines``: the state of each."""
 
     ready: bool
     reasons: tuple[str, ...]
+    pipelines: Mapping[str, State]
 
 
 def check_readiness(levels: DaemonLevels) -> ReadinessReport:
-    """Return whether the state file can be written, every part runs, and each source and sink can be reached."""
+    """Return whether the state file can be written, every part runs, and no pipeline is `NOT_READY`."""
     reasons = tuple(_reasons(levels))
-    return ReadinessReport(ready=not reasons, reasons=reasons)
+    states = levels.stored.status.states if levels.stored is not None else ()
+    return ReadinessReport(ready=not reasons, reasons=reasons, pipelines={one.name: one.state for one in states})
 
 
 def _reasons(levels: DaemonLevels) -> Iterator[str]:
-    if levels.backlog is None:
-        yield f"The state file {levels.state} cannot be read."
     if levels.unwritable:
         yield levels.unwritable
-    for part in levels.failed_parts:
-        yield f"{part.part} failed {counted(part.failures, 'time')} and restarts {moment(part.retry_at)}: {part.sentence}"
-    for name in levels.pipelines:
-        if failure := levels.passes.failure(name):
-            yield f"The source of {name} cannot be read: {failure}"
+    if levels.stored is None:
+        yield f"The state file {levels.state} cannot be read."
+        return
+    of_pipelines = {part for name, sink in levels.pipelines.items() for part in parts_of(name, sink)}
+    for part in levels.stored.status.failed_parts:
+        if part.part not in of_pipelines:
+            yield failed_part_sentence(part)
+    for one in levels.stored.status.states:
+        if one.state in NOT_READY:
+            yield from (f"{one.name} is {why.state}: {why.sentence}" for why in one.reasons if why.state in NOT_READY)
+    sinks = set(levels.pipelines.values())
     for lane in levels.lanes:
-        if lane.sentence:  # it stays while the lane tries again
+        if lane.sentence and lane.sink not in sinks:  # of a pipeline that is no longer configured
             yield f"Delivery is blocked. {lane}"

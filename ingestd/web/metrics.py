@@ -17,11 +17,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ingestd.core.address import SinkAddress
+from ingestd.core.pipeline_state import SEVERITY
 from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.status import Status
 from ingestd.delivery.report import LaneReport
 from ingestd.intake.notice import SourceHealth
-from ingestd.mirror.port import HeldRun, SinkBacklog
-from ingestd.mirror.reports import FailedPart
+from ingestd.mirror.port import SinkBacklog
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
@@ -49,6 +51,16 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_entries_rejected_total": MetricDescription(
         "counter", ("sink",), "Entries that the service rejected permanently."
     ),
+    "ingestd_pipeline_state": MetricDescription(
+        "gauge",
+        ("pipeline", "state"),
+        f"1 for the present state of a pipeline: {', '.join(SEVERITY)}; 0 for the other states.",
+    ),
+    "ingestd_drift_keys": MetricDescription(
+        "gauge",
+        ("sink",),
+        "Keys that others added, changed or removed, by the last check; 0 after a reaction to all of them.",
+    ),
     "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
     "ingestd_requests_total": MetricDescription(
         "counter",
@@ -63,6 +75,9 @@ METRICS: Mapping[str, MetricDescription] = {
     ),
     "ingestd_retries_total": MetricDescription(
         "counter", ("sink",), "Waits of a lane after a failed request. Each wait ends with another request."
+    ),
+    "ingestd_key_expires_seconds": MetricDescription(
+        "gauge", (), "Until the API key of the service expires; absent before the last 30 days, or if it is not known."
     ),
     "ingestd_lane_state": MetricDescription(
         "gauge",
@@ -83,6 +98,9 @@ METRICS: Mapping[str, MetricDescription] = {
     ),
     "ingestd_source_available": MetricDescription(
         "gauge", ("pipeline",), "1 if the last pass could read the source, else 0."
+    ),
+    "ingestd_source_mounted": MetricDescription(
+        "gauge", ("pipeline",), "0 if the last pass found the mount point of the source's share empty, else 1."
     ),
     "ingestd_source_lag_seconds": MetricDescription(
         "gauge",
@@ -122,17 +140,28 @@ By the name of its samples, without the suffixes of a histogram.
 """
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
+RUN_RESULTS = ("changed", "unchanged", "held", "failed")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
+
+
+class StoredLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """The levels of the state file. ``rejected``: by pipeline. ``drift``: as of `Observer.open_drift`."""
+
+    status: Status
+    backlog: Sequence[SinkBacklog]
+    rejected: Mapping[str, int]
+    drift: Mapping[SinkAddress, int]
 
 
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
 
-    ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.
+    ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
+    are then absent.
     """
 
     now: float
-    pipelines: Sequence[str]
+    pipelines: Mapping[str, SinkAddress]
     counts: EventTotals
     requests: RequestCounts
     request_limit: int
@@ -142,10 +171,7 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     health: Sequence[SourceHealth]
     state: Path
     unwritable: str
-    backlog: Sequence[SinkBacklog] | None
-    rejected: Mapping[str, int]
-    held: Sequence[HeldRun]
-    failed_parts: Sequence[FailedPart]
+    stored: StoredLevels | None
 
 
 def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
@@ -173,19 +199,26 @@ def _families(levels: DaemonLevels) -> Iterator[Metric]:
     yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
     dropped = {(str(signal),): count for signal, count in DROPPED.read().items()}
     yield _counter("ingestd_telemetry_dropped_total", dropped)
-    if levels.backlog is None:
-        return
+    if levels.stored is not None:
+        yield from _stored(levels, levels.stored)
+
+
+def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
     waits = {
         (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
-        for one in levels.backlog
+        for one in stored.backlog
     }
-    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in levels.backlog})
+    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in stored.backlog})
     yield _gauge("ingestd_oldest_pending_age_seconds", waits)
-    names = dict.fromkeys([*levels.pipelines, *levels.rejected])
-    yield _gauge("ingestd_rejected", {(name,): levels.rejected.get(name, 0) for name in names})
-    held = [one.pipeline for one in levels.held]
+    drift = {(str(one.address),): stored.drift.get(one.address, 0) for one in stored.backlog}
+    yield _gauge("ingestd_drift_keys", drift)
+    names = dict.fromkeys([*levels.pipelines, *stored.rejected])
+    yield _gauge("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
+    held = [one.pipeline for one in stored.status.held]
     yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
-    yield _gauge("ingestd_failed_parts", {(): len(levels.failed_parts)})
+    yield _gauge("ingestd_failed_parts", {(): len(stored.status.failed_parts)})
+    states = {(one.name, state): int(one.state == state) for one in stored.status.states for state in SEVERITY}
+    yield _gauge("ingestd_pipeline_state", states)
 
 
 def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
@@ -201,6 +234,8 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
     throttled = sum(count for (_, outcome), count in outcomes.items() if outcome == "throttled")
     yield _counter("ingestd_requests_total", outcomes)
     yield _counter("ingestd_throttled_total", {(): throttled})
+    if (ends := requests.key_expires_at) is not None:
+        yield _gauge("ingestd_key_expires_seconds", {(): ends - levels.now})
     durations = HistogramMetricFamily(
         "ingestd_request_duration_seconds", METRICS["ingestd_request_duration_seconds"].help
     )
@@ -213,7 +248,8 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
 
 def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     counts, passes, names = levels.counts, levels.passes, levels.pipelines
-    yield _counter("ingestd_runs_total", counts.runs)
+    # Begun at 0, because an increase from nothing to 1 is none for Prometheus.
+    yield _counter("ingestd_runs_total", {(name, result): 0 for name in names for result in RUN_RESULTS} | counts.runs)
     seconds = HistogramMetricFamily(
         "ingestd_run_duration_seconds", METRICS["ingestd_run_duration_seconds"].help, labels=["pipeline"]
     )
@@ -224,6 +260,7 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _counter("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
     yield _counter("ingestd_entries_read_total", counts.entries)
     yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
+    yield _gauge("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
     connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]

@@ -18,14 +18,14 @@ from ingestd.commands.trace import trace_entry
 from ingestd.commands.why import why
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError
+from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.reporting import pause_sentence
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
-from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.drift import START
-from ingestd.mirror.port import LaneBlocker, PipelineStatus
+from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
 from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings
@@ -51,7 +51,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source.
+    """A pipeline in the overview. ``sentence``: why it has its state, or its last run. ``notices``: sentences of its source.
 
     ``throughput``: the entries that were delivered to its sink in each of the last minutes.
     """
@@ -60,8 +60,9 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     sink_name: str
     pending: int
-    state: str
+    state: State
     sentence: str
+    reasons: tuple[StateReason, ...]
     rejected: int
     last_run_at: float | None
     complete_at: float | None
@@ -75,32 +76,30 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
 
-    By the name of the pipeline: ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held runs),
-    ``paused`` (what the pause means), and ``sources`` with files that wait.
+    By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held
+    runs) and ``waiting`` (numbers of files that wait).
     """
 
     status: Status
     pending: Mapping[SinkAddress, int]
-    blockers: Mapping[SinkAddress, LaneBlocker]
+    states: Mapping[str, PipelineState]
     pipelines: Mapping[str, PipelineStatus]
     notices: Mapping[str, Sequence[str]]
     held: Mapping[str, int]
-    paused: Mapping[str, str]
-    sources: Mapping[str, Connector]
+    waiting: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContents:
     """Reads the pages of one daemon. All methods block.
 
-    ``current`` returns the configuration in use, ``notices`` the notices about sources, ``health`` the states of their
-    connections, and ``throughput`` the deliveries to a sink by minute.
+    ``current`` returns the configuration in use, ``sources`` what is known of the sources, ``waiting`` the connectors, which
+    list the files that wait, and ``throughput`` the deliveries to a sink by minute.
     """
 
     current: Callable[[], Configuration]
     pid: int
-    notices: Callable[[], tuple[OperatorNotice, ...]]
-    health: Callable[[], tuple[SourceHealth, ...]] = tuple
+    sources: Callable[[], SourceNotices]
     passes: SourcePasses
     waiting: Callable[[], Mapping[str, Connector]]
     throughput: Callable[[str], Sequence[int]]
@@ -113,7 +112,6 @@ class PageContents:
             "status": state.status,
             "own_notices": state.notices.get("", ()),
             "rows": rows,
-            "troubled": sum(row.state != "succeeded" for row in rows),
         }
         return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
 
@@ -135,6 +133,7 @@ class PageContents:
         held = [one for one in state.status.held if one.pipeline == name]
         values = {
             "row": self._row(found, state),
+            "last_run": last_run_sentence(state.pipelines[name]) if name in state.pipelines else "never ran",
             "entries": entries,
             "runs": runs,
             "waiting": waiting[:_WAITING],
@@ -253,17 +252,10 @@ class PageContents:
         return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
 
     def _state(self) -> _State:
+        sources = self.sources()
         with observe(self.current()) as mirror:
-            status = compile_status(
-                mirror,
-                self.current(),
-                pid=self.pid,
-                notices=self.notices,
-                health=self.health,
-                with_sinks=False,
-            )
+            status = compile_status(mirror, self.current(), pid=self.pid, sources=sources, with_sinks=False)
             pending = {one.address: one.pending for one in mirror.backlog()}
-            blockers = mirror.blockers()
         notices: defaultdict[str, list[str]] = defaultdict(list)
         for source in status.health:
             notices[source.pipeline].append(health_sentence(source))
@@ -272,57 +264,40 @@ class PageContents:
         return _State(
             status=status,
             pending=pending,
-            blockers=blockers,
+            states={one.name: one for one in status.states},
             pipelines={one.name: one for one in status.pipelines},
             notices=notices,
             held=Counter(one.pipeline for one in status.held),
-            paused={one.pipeline: pause_sentence(one) for one in status.paused},
-            sources=self.waiting(),
+            waiting={name: sum(counts.values()) for name, counts in sources.waiting.items()},
         )
 
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
         found = state.pipelines.get(pipeline.name)
         pending = state.pending.get(pipeline.sink, 0)
         held = state.held.get(pipeline.name, 0)
-        source = state.sources.get(pipeline.name)
-        counts = source.count_waiting() if source is not None else {}
         notices = (
             *state.notices.get(pipeline.name, ()),
             *(notice_sentences(found) if found is not None else ()),
         )
         rejected = found.rejected if found is not None else 0
-        failure = self.passes.failure(pipeline.name)
-        blocker = state.blockers.get(pipeline.sink) if pending else None
-        paused = state.paused.get(pipeline.name, "")
-        if paused:
-            word, sentence = "pending", paused
-        elif failure:
-            word, sentence = "failed", failure
-        elif blocker is not None:
-            word, sentence = ("failed" if blocker.standing == "paused" else "pending"), blocker.sentence
-        elif held:
-            word, sentence = "pending", "A run waits for an approval."
-        elif found is not None and found.failure:
-            word, sentence = "failed", last_run_sentence(found)
-        elif found is None:
-            word, sentence = "pending", "never ran"
-        else:
-            word, sentence = "succeeded", last_run_sentence(found)
+        derived = state.states[pipeline.name]
+        last_run = last_run_sentence(found) if found is not None else ""
         return PipelineRow(
             name=pipeline.name,
             source=pipeline.source.connector,
             sink_name=str(pipeline.sink),
             pending=pending,
-            state=word,
-            sentence=sentence,
+            state=derived.state,
+            sentence=derived.reasons[0].sentence if derived.reasons else last_run,
+            reasons=derived.reasons,
             rejected=rejected,
             last_run_at=found.last_run_at if found is not None else None,
             complete_at=self.passes.complete_at(pipeline.name),
             held=held,
-            waiting=sum(counts.values()),
+            waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
             throughput=self.throughput(str(pipeline.sink)),
-            is_paused=bool(paused),
+            is_paused=derived.state == "disabled",
         )
 
 

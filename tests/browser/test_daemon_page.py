@@ -92,7 +92,7 @@ def browser(scene: Scene) -> Browser:
 def test_the_overview_shows_each_pipeline_with_its_state_and_reason(browser: Browser) -> None:
     browser.go("/")
     states = dict(zip(browser.texts("#rows th a"), browser.texts("#rows .state"), strict=True))
-    assert states == {"masses": "works", "guarded": "waits", "hostile": "works", "away": "blocked"}
+    assert states == {"masses": "attention", "guarded": "held", "hostile": "attention", "away": "unavailable"}
     assert "its share is not mounted" in browser.texts("#pipeline-away")[0]
     assert "1 file waits" in browser.texts("#pipeline-masses")[0]
 
@@ -104,11 +104,11 @@ def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: S
     (scene.folder / "away" / ".mounted").write_text("")
     # A source that was away for long is tried again after up to a minute.
     browser.until(
-        lambda: "works" in browser.find("#pipeline-away").text or "never ran" in browser.find("#pipeline-away").text,
+        lambda: re.search(r"\b(ok|waiting)\b", browser.find("#pipeline-away").text),
         seconds=75,
     )
     (scene.folder / "away" / ".mounted").unlink()
-    browser.until(lambda: "blocked" in browser.find("#pipeline-away").text)
+    browser.until(lambda: "unavailable" in browser.find("#pipeline-away").text)
     browser.press(*[Keys.TAB] * 3)
     browser.find("#find").send_keys("guard")
     browser.until(lambda: browser.texts("#rows th a") == ["", "guarded", "", ""] or "masses" not in browser.text)

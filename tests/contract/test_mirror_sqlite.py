@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ingestd.mirror.sqlite import Observer, SqliteMirror
@@ -15,8 +16,8 @@ from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from tests.contract.mirror_batches import BatchSuite
-from tests.contract.mirror_deliverable import SINK, DeliverableSuite
-from tests.contract.mirror_drift import DriftSuite
+from tests.contract.mirror_deliverable import SINK, DeliverableSuite, held, scalars
+from tests.contract.mirror_drift import DriftStage, DriftSuite, rows
 from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
 from tests.contract.mirror_intake import IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
@@ -129,7 +130,31 @@ class TestSqliteMirrorBatches(OnSqlite, BatchSuite):
 
 
 class TestSqliteMirrorDrift(OnSqlite, DriftSuite):
-    """Over the state file."""
+    """Over the state file, which also keeps who changed an entry."""
+
+    async def test_a_finding_keeps_who_changed_the_entry_and_when_until_the_entry_is_written_again(
+        self, stage: DriftStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1", b="1", c="1"))
+        await stage.deliver(lane)
+        frame = held(*rows(a="2", b="2", c="2")).with_columns(
+            author=pl.Series(["Ada", None, None], dtype=pl.String),
+            changed_by=pl.Series([None, "Bo", None], dtype=pl.String),
+            changed_at=pl.Series(["2026-12-01T10:00:00Z", "soon", None], dtype=pl.String),
+        )
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.show(check, frame)
+        await stage.checker.end_check(check)
+        found = {
+            key: [(one.found, one.changed_by, one.changed_at) for one in stage.reader.drift_of(key)] for key in "abc"
+        }
+        assert found == {"a": [("2", "Ada", 1_796_119_200.0)], "b": [("2", "Bo", None)], "c": [("2", "", None)]}
+        assert set(stage.reader.open_drift().values()) == {3}
+        stage.desire(scalars(a="3"))
+        await stage.deliver(lane)
+        assert stage.reader.drift_of("a") == []
+        await stage.check(lane, *rows(a="3", b="1", c="1"))
+        assert (stage.reader.drift_of("b"), stage.reader.open_drift()) == ([], {})
 
 
 class TestSqliteMirrorOwnership(OnSqlite, OwnershipSuite):

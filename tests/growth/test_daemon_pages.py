@@ -16,6 +16,7 @@ import pytest
 
 from ingestd.core.guard import Guard
 from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.drift import START
@@ -102,7 +103,7 @@ def _measured(folder: Path, count: int, work: Work) -> dict[str, int]:
     pages = PageContents(
         current=lambda: configuration,
         pid=1,
-        notices=tuple,
+        sources=SourceNotices,
         passes=SourcePasses(),
         waiting=dict,
         throughput=lambda _: (0,),

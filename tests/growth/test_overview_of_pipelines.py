@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import NOTICE, Partition
 from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk.connector import Connector, WaitingFile, WaitingReason
 from ingestd.web.pages import PageContents
 from tests.contract.mirror_intake import entries, hashes
 from tests.support.work_counter import RATIO
 
 N: Final = 50
-
-
-class Waiting:
-    """A source with a file that waits."""
-
-    def count_waiting(self) -> Mapping[WaitingReason, int]:
-        return {"unstable": 1}
-
-    def list_waiting(self, limit: int) -> list[WaitingFile]:
-        return [WaitingFile(name="a.csv", reason="unstable", sentence="It changes.")][:limit]
 
 
 def _configuration(folder: Path, count: int) -> Configuration:
@@ -74,13 +63,16 @@ def _steps(folder: Path, count: int) -> int:
     configuration = _configuration(folder, count)
     _fill(configuration)
     names = [one.name for one in configuration.settings.pipelines]
-    notices = tuple(OperatorNotice(pipeline=name, sentence="It is polled.") for name in names)
+    sources = SourceNotices(
+        notices=tuple(OperatorNotice(pipeline=name, sentence="It is polled.") for name in names),
+        waiting={name: {"unstable": 1} for name in names},
+    )
     pages = PageContents(
         current=lambda: configuration,
         pid=1,
-        notices=lambda: notices,
+        sources=lambda: sources,
         passes=SourcePasses(),
-        waiting=lambda: {name: cast("Connector", Waiting()) for name in names},
+        waiting=dict,
         throughput=lambda _: (0,),
     )
     pages.overview()

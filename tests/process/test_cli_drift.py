@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,7 +48,19 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(
         change_entries(service)
         found = folder.here("drift", "budget")
         assert found.returncode == 6
-        check_command_output("drift", found.stdout)
+        # The account of the other program has this name in the service.
+        check_command_output("drift", found.stdout.replace("svc:test", "tester"))
+        traced = folder.here("trace", "00417.mass").stdout.replace("svc:test", "tester")
+        assert re.search(
+            r"^  service   = 0\.11 \(scalar\), changed by tester \d.* UTC; known since \d", traced, re.MULTILINE
+        )
+        assert "  service   no entry, removed by others; known since 20" in folder.here("trace", "00418.mass").stdout
+        assert "  service " not in folder.here("trace", "00419.mass").stdout
+        assert "note by Ada is of another program; no source names it" in folder.here("trace", "note by Ada").stdout
+        (shown,) = json.loads(folder.here("trace", "00417.mass", "--json").stdout)
+        assert (shown["value"], shown["service"]["found"], shown["service"]["what"]) == ("0.10", "0.11", "changed")
+        assert abs(shown["service"]["changed_at"] - shown["service"]["since"]) < 600
+        assert "pipeline budget: attention (3 keys changed by others); last run" in folder.here("status").stdout
         assert service.values() == {"00417.mass": "0.11", "00419.mass": "1e-7", "note by Ada": "9"}, (
             "a report is only that"
         )
@@ -63,6 +76,7 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(
             delivered += 1
             daemon.wait_for("entries_delivered", nth=delivered + 1)
         assert service.values() == {**DELIVERED, "note by Ada": "9"}, "entries that others added are kept"
+        assert "  service " not in folder.here("trace", "00417.mass").stdout, "it was sent again"
         assert daemon.stop() == 0
 
 
@@ -118,7 +132,7 @@ def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: 
     away = folder.here("drift")
     assert away.returncode == 7
     assert "Budget in Bench: not compared. Nothing listens at the service's address." in away.stdout
-    assert "00417.mass changed by others" in away.stdout, "by the last completed reading"
+    assert "00417.mass changed by tester 20" in away.stdout, "by the last completed reading"
     assert "Nothing listens" in folder.here("status").stdout
 
 

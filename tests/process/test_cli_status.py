@@ -18,7 +18,7 @@ def test_before_the_first_run_status_is_empty_and_creates_no_file(tmp_path: Path
     assert run.stdout.splitlines() == [
         f"The daemon does not run. State file: {tmp_path}/var/ingestd.db, not created yet.",
         "0 pending, 0 rejected.",
-        "pipeline p0: never ran",
+        "pipeline p0: waiting (never ran)",
     ]
     assert not (tmp_path / "var").exists()
 
@@ -66,7 +66,7 @@ def test_pending_and_rejected_entries_are_shown_with_the_last_response(tmp_path:
         assert here(tmp_path, "sync", "--timeout", "1").returncode == 4
     lines = here(tmp_path, "status").stdout.splitlines()
     assert lines[1] == "2 pending, 2 rejected."
-    assert lines[2].startswith("pipeline p0: last run 20")
+    assert lines[2].startswith("pipeline p0: unavailable; last run 20")
     assert "7 records, 2 created" in lines[2]  # the two rejected ones are records too
     assert "2 pending" in lines[3]
     assert "503" in lines[3]

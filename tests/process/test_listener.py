@@ -9,6 +9,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -16,12 +17,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
+from ingestd.core.clock import moment
+from ingestd.core.pipeline_state import SEVERITY
 from ingestd.web.metrics import METRICS
 from ingestd.web.server import MAX_CONNECTIONS
+from ingestd.wire.names import KEY_EXPIRES
 from tests.support.daemon_process import Daemon, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration
 
+DAY = 86_400
+KEY_ENDS = datetime.now(UTC) + timedelta(days=9)
 MONITORING = Path(__file__).parents[2] / "config" / "monitoring"
 
 
@@ -65,6 +71,7 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, 
     (drop / "b.csv").write_text("")
     with DocumentServer() as server:
         server.workspace("Bench")
+        server.headers[KEY_EXPIRES] = KEY_ENDS.isoformat()
         config = write_listening_configuration(
             folder, server.url, [pipeline("masses", {"path": "drop", "empty_seconds": 3_600})]
         )
@@ -86,6 +93,12 @@ def test_a_scrape_shows_what_the_daemon_did(working: tuple[Daemon, httpx.Client]
     assert values["ingestd_oldest_pending_age_seconds", "Sink masses in Bench"] == 0
     assert values["ingestd_lane_state", "Sink masses in Bench", "idle"] == 1
     assert values["ingestd_rejected", "masses"] == 1
+    states = {key[2]: value for key, value in values.items() if key[:2] == ("ingestd_pipeline_state", "masses")}
+    assert states == dict.fromkeys(SEVERITY, 0) | {"attention": 1}
+    assert values["ingestd_drift_keys", "Sink masses in Bench"] == 0
+    assert values["ingestd_source_mounted", "masses"] == 1
+    assert values["ingestd_runs_total", "masses", "failed"] == 0, "an increase to 1 is noticed"
+    assert 8 * DAY < values["ingestd_key_expires_seconds",] < 9 * DAY
     assert values["ingestd_records_rejected_total", "masses"] == 1
     assert values["ingestd_records_read_total", "masses"] == 3
     assert values["ingestd_entries_read_total", "created", "masses"] == 2
@@ -99,6 +112,12 @@ def test_a_scrape_shows_what_the_daemon_did(working: tuple[Daemon, httpx.Client]
         value for name, value in values.items() if name[0] == "ingestd_requests_total"
     )
     assert values["ingestd_process_resident_memory_bytes",] > 0
+
+
+def test_a_key_that_ends_within_14_days_is_a_notice_about_the_daemon(working: tuple[Daemon, httpx.Client]) -> None:
+    ends = moment(KEY_ENDS.timestamp())
+    wait_for_scrape(working[1], "ingestd_entries_delivered_total", {"sink": "Sink masses in Bench"}, 2)
+    assert f"The API key of the service expires {ends}. Create a new key" in working[1].get("/").text
 
 
 OF_CONNECTIONS = {"ingestd_source_connected", "ingestd_source_behind_seconds", "ingestd_source_dropped_total"}
@@ -148,7 +167,10 @@ def test_a_daemon_that_works_is_alive_and_ready(working: tuple[Daemon, httpx.Cli
     _, client = working
     assert (client.get("/healthz").status_code, client.get("/healthz").json()) == (200, {"alive": True})
     ready = client.get("/readyz")
-    assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"ready": True, "reasons": [], "pipelines": {"masses": "attention"}},
+    )
     assert client.head("/readyz").content == b""
 
 
@@ -169,8 +191,9 @@ def test_a_daemon_without_its_service_and_its_source_is_not_ready_and_says_why(t
         response = wait_for_reasons(client, 2)
         reasons = response.json()["reasons"]
         assert (response.status_code, response.json()["ready"], len(reasons)) == (503, False, 2)
-        assert reasons[0].startswith("The source of away cannot be read: ")
-        assert reasons[1].startswith("Delivery is blocked. Sink masses in Bench: ")
+        assert reasons[0].startswith("masses is unavailable: ")
+        assert reasons[1].startswith("away is unavailable: ")
+        assert response.json()["pipelines"] == {"masses": "unavailable", "away": "unavailable"}
         assert client.get("/healthz").status_code == 200
 
 
@@ -281,3 +304,19 @@ def test_a_thousand_slow_clients_do_not_keep_a_scrape_out(working: tuple[Daemon,
         for connection in slow:
             connection.close()
     assert client.get("/readyz").json()["ready"]
+
+
+CAUSES = {
+    "rejections": "ingestd_rejected",
+    "failed runs": 'ingestd_runs_total{result="failed"}',
+    "held runs": "ingestd_held_runs",
+    "drift": "ingestd_drift_keys",
+    "keys that expire within 14 days": "ingestd_key_expires_seconds) < 14 * 86400",
+    "an unavailable source": "ingestd_source_available",
+    "an empty mount point": "ingestd_source_mounted",
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_each_cause_has_an_alert(cause: str) -> None:
+    assert any(CAUSES[cause] in expression for expression in expressions())

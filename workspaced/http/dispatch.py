@@ -32,6 +32,7 @@ from workspaced.core.problems import (
     UnavailableProblem,
 )
 from workspaced.core.text import as_uuid
+from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody, read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.idempotency import IdempotencySlot, InFlight, is_stored, make_idempotent, slot_of, with_body_digest
@@ -54,6 +55,7 @@ from workspaced.telemetry.metrics import Metrics
 _IGNORED_NAMES = 20
 _CACHED_PATHS = 1_024
 _CACHED_BYTES = 512
+_ANNOUNCED_MS: Final = 30 * 86_400_000
 _CACHE_CONTROL: Final = (("Cache-Control", "private, no-cache"),)
 
 
@@ -238,7 +240,7 @@ class Dispatch:
         if principal is not None:
             scope["state"][KNOWN_CALLER] = True
         allowance = self._rate.take(principal.key_id if principal else f"address {address}")
-        scope["state"]["rate"] = allowance.headers
+        scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
         if not allowance.allowed:
             raise TooManyRequests(
                 "rate_limited",
@@ -329,6 +331,12 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
     if len(readable) < len(found):
         raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")
     return readable
+
+
+def _expiry(principal: Principal | None, now: int) -> Headers:
+    """Return the header that announces the end of a key, within `_ANNOUNCED_MS` before it (contract A3)."""
+    ends = principal.expires_at if principal is not None else None
+    return ((names.KEY_EXPIRES, stamp(ends)),) if ends is not None and ends - now <= _ANNOUNCED_MS else ()
 
 
 def _client_id(headers: RequestHeaders, longest: int, *, required: bool) -> str | None:

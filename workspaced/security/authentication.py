@@ -121,7 +121,8 @@ class Authentication:
         found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
         if found is None:
             raise _AuthenticationRefused("unknown", key_id)
-        if not any(hmac.compare_digest(stored, sha256) and (end is None or now < end) for stored, end in found.digests):
+        ends = [end for stored, end in found.digests if hmac.compare_digest(stored, sha256)]
+        if not any(end is None or now < end for end in ends):
             raise _AuthenticationRefused("wrong_secret", key_id)
         if found.revoked_at is not None:
             raise _AuthenticationRefused("revoked", key_id)
@@ -130,7 +131,12 @@ class Authentication:
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
             self._write_in_background("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
         principal = principal_of(
-            name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants, secret=sha256
+            name=found.principal,
+            key_id=key_id,
+            key_scopes=found.scopes,
+            grants=found.grants,
+            secret=sha256,
+            expires_at=min((end for end in (*ends, found.expires_at) if end is not None), default=None),
         )
         if len(self._known) >= _REMEMBERED:
             self._known.clear()

@@ -51,7 +51,8 @@ class WorkspaceGrant:
 class Principal:
     """The caller: the name for records, the key, and the scopes that both allow.
 
-    ``secret`` is the digest of the key's secret that was used, for credentials that end with it.
+    ``secret`` is the digest of the key's secret that was used, for credentials that end with it. ``expires_at``: when this secret
+    ends, in milliseconds since 1970; None: never.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Principal:
     everywhere: frozenset[str]
     by_workspace: Mapping[str, frozenset[str]]
     secret: bytes = field(default=b"", repr=False)
+    expires_at: int | None = None
 
     def may(self, scope: str, workspace_id: str | None = None) -> bool:
         """Return whether the scope is granted on that workspace, or (None) on all workspaces."""
@@ -72,7 +74,13 @@ class Principal:
 
 
 def principal_of(
-    *, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[WorkspaceGrant, ...], secret: bytes = b""
+    *,
+    name: str,
+    key_id: str,
+    key_scopes: frozenset[str],
+    grants: tuple[WorkspaceGrant, ...],
+    secret: bytes = b"",
+    expires_at: int | None = None,
 ) -> Principal:
     """Return the permissions of a key: the scopes that both the key and the grants of its principal have."""
     own = _with_implied(key_scopes)
@@ -81,7 +89,14 @@ def principal_of(
         allowed = own & _with_implied(ROLES.get(grant.role, frozenset()))
         by_workspace[grant.workspace_id] = by_workspace.get(grant.workspace_id, frozenset()) | allowed
     everywhere = by_workspace.pop(EVERYWHERE, frozenset())
-    return Principal(name=name, key_id=key_id, everywhere=everywhere, by_workspace=by_workspace, secret=secret)
+    return Principal(
+        name=name,
+        key_id=key_id,
+        everywhere=everywhere,
+        by_workspace=by_workspace,
+        secret=secret,
+        expires_at=expires_at,
+    )
 
 
 def _with_implied(scopes: frozenset[str]) -> frozenset[str]:

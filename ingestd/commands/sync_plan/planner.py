@@ -9,6 +9,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
@@ -117,7 +118,7 @@ async def make_plan(
     )
     plan = SyncPlan(
         version=VERSION,
-        made=moment(time.time()),
+        made=moment(time.time(), UTC),
         configuration=str(configuration.path),
         pipelines=tuple(
             PipelinePlan(

@@ -12,10 +12,11 @@ LONGEST_LINE = 16 << 20
 
 
 class RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of a request."""
+    """The line of a request. ``zone``: that of the times in the response's sentences; see `time_zone.zone_of`."""
 
     version: int
     request: msgspec.Raw
+    zone: str = "UTC"
 
 
 class ResponseMessage(msgspec.Struct, frozen=True, kw_only=True):

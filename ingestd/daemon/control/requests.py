@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from ingestd.daemon.control.message import VERSION, ReadStatus, RequestMessage, ResponseMessage, StatusText
 from ingestd.daemon.control.refusal import RequestRefused
+from ingestd.daemon.control.time_zone import used_zone, zone_of
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.delivery.drift import DriftCheckResult
-from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
@@ -50,13 +52,6 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices"):
     """Return notices about the sources; the response is `SourceNotices`."""
-
-
-class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
-    """The notices of all pipelines, and the states of the sources with a connection."""
-
-    notices: tuple[OperatorNotice, ...]
-    health: tuple[SourceHealth, ...] = ()
 
 
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
@@ -187,13 +182,12 @@ _OTHER_VERSION = "The running daemon has another version than this command. Rest
 
 def encode_request(request: Request) -> bytes:
     """Encode a request as a line."""
-    return (
-        msgspec.json.encode(RequestMessage(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
-    )
+    encoded = msgspec.Raw(msgspec.json.encode(request))
+    return msgspec.json.encode(RequestMessage(version=VERSION, request=encoded, zone=used_zone())) + b"\n"
 
 
-def decode_request(line: bytes) -> Request:
-    """Decode a request from a line.
+def decode_request(line: bytes) -> tuple[Request, tzinfo]:
+    """Decode a request from a line, with the zone of the times in its response.
 
     Raises:
         RequestRefused: the request is of another version.
@@ -205,7 +199,7 @@ def decode_request(line: bytes) -> Request:
         request: Request = msgspec.json.decode(found.request, type=Request)
     except msgspec.DecodeError:
         raise RequestRefused(_OTHER_VERSION) from None
-    return request
+    return request, zone_of(found.zone)
 
 
 def encode_response(response: Response) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from ingestd.core.clock import shown_zone
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.message import LONGEST_LINE
@@ -124,7 +125,9 @@ class ControlServer:
         except (TimeoutError, ValueError):
             return encode_refusal("The request is incomplete or too long.")
         try:
-            return encode_response(await self._perform(decode_request(line), peer))
+            request, zone = decode_request(line)
+            with shown_zone.of_request(zone):
+                return encode_response(await self._perform(request, peer))
         except IngestdError as error:
             return encode_refusal(str(error))
 

@@ -16,6 +16,7 @@ from ingestd.daemon.control.message import (
     ResponseMessage,
     StatusText,
 )
+from ingestd.daemon.control.time_zone import used_zone
 
 _SECONDS = 5.0
 """Time limit of each step of the call."""
@@ -27,7 +28,7 @@ def call_for_status(state: Path, *, as_json: bool) -> str | None:
     None if no daemon runs, or if it can't respond: the status must then be read from the state file.
     """
     request = msgspec.Raw(msgspec.json.encode(ReadStatus(as_json=as_json)))
-    line = msgspec.json.encode(RequestMessage(version=VERSION, request=request)) + b"\n"
+    line = msgspec.json.encode(RequestMessage(version=VERSION, request=request, zone=used_zone())) + b"\n"
     try:
         with short_address(socket_file(state)) as address, socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(_SECONDS)

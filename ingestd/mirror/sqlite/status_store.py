@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
@@ -102,26 +101,22 @@ class Observer:
         """Return all pipelines that ever ran, by name."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_pipelines"]).fetchall()
-            runs = {
-                run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
-            }
+            runs = {run: _last_run(connection, run) for *_, run in rows if run is not None}
             noticed: defaultdict[str, list[tuple[str, float, str, int]]] = defaultdict(list)
             for name, *notice in connection.execute(SQL["status_notices"], {"limit": _NOTICES}):
                 noticed[name].append(tuple(notice))
         return [
-            _pipeline(
-                PipelineStatus(
-                    name=name,
-                    partitions=partitions,
-                    rejected=rejected,
-                    within_deadband=within,
-                    notices=tuple(
-                        PartitionNotice(partition=partition, at=at, sentence=sentence)
-                        for partition, at, sentence, _ in noticed[name]
-                    ),
-                    noticed=noticed[name][0][-1] if noticed[name] else 0,
+            PipelineStatus(
+                name=name,
+                partitions=partitions,
+                rejected=rejected,
+                within_deadband=within,
+                notices=tuple(
+                    PartitionNotice(partition=partition, at=at, sentence=sentence)
+                    for partition, at, sentence, _ in noticed[name]
                 ),
-                runs.get(run),
+                noticed=noticed[name][0][-1] if noticed[name] else 0,
+                **runs.get(run, {}),
             )
             for name, partitions, rejected, within, run in rows
         ]
@@ -225,6 +220,11 @@ class Observer:
         findings = tuple(from_row(DriftFinding, row[1:]) for row in rows)
         return DriftPage(findings=findings, next=(rows[-1][0], findings[-1].key) if len(rows) == limit else None)
 
+    def drift_of(self, key: str) -> list[DriftFinding]:
+        """Return the findings about a key without a reaction, one for each sink that differs."""
+        with self._view() as connection:
+            return [from_row(DriftFinding, row) for row in connection.execute(SQL["drift_of_key"], (key,))]
+
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
         with self._view() as connection:
@@ -232,6 +232,12 @@ class Observer:
         return [
             (str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), from_row(DriftStatus, row[3:])) for row in rows
         ]
+
+    def open_drift(self) -> dict[SinkAddress, int]:
+        """Return the sinks with findings without a reaction, and the number of keys that differed at the last check."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["drift_open"]).fetchall()
+        return {SinkAddress(workspace=workspace, by=by, name=name): keys for workspace, by, name, keys in rows}
 
     def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
         """Return the unexplained entries of the sinks of ``pipelines``."""
@@ -338,10 +344,18 @@ def _attempt(row: Sequence[Any]) -> DeliveryAttempt | None:
     return None if row[0] is None else from_row(DeliveryAttempt, row)
 
 
-def _pipeline(pipeline: PipelineStatus, run: tuple[Any, ...] | None) -> PipelineStatus:
-    """Return the counts with those of the pipeline's last run."""
-    if run is None:
-        return pipeline
-    identity, started, *counts, failure = run
-    summary = from_row(RunSummary, (identity, *counts), collided=False)
-    return replace(pipeline, last_run_at=started, last_run=summary, failure=failure)
+def _last_run(connection: sqlite3.Connection, run: int) -> dict[str, Any]:
+    """Return the members of a pipeline's status that describe its last run."""
+    identity, started, *counts, failure, rejected, unchanged = connection.execute(SQL["status_run"], (run,)).fetchone()
+    found: dict[str, Any] = {
+        "last_run_at": started,
+        "last_run": from_row(RunSummary, (identity, *counts), collided=False),
+        "failure": failure,
+        "failure_rejected": bool(failure and rejected),
+        "unchanged": bool(unchanged),
+    }
+    reading = connection.execute(SQL["status_reading"], (run,)).fetchone() if unchanged else None
+    if reading is not None:
+        identity, started, *counts = reading
+        found |= {"reading": from_row(RunSummary, (identity, *counts), collided=False), "read_at": started}
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ingestd.wire.names import KEY_EXPIRES
 from tests.support.database_client import DatabaseClient
 from workspaced.security.key_format import key_id_of
 from workspaced.settings.model import WorkspacedSettings
@@ -121,6 +122,24 @@ async def test_a_key_expires_at_its_time_and_never_only_on_request(http: httpx.A
 
 
 @pytest.mark.both_databases
+async def test_a_response_announces_the_end_of_its_key_30_days_before(http: httpx.AsyncClient) -> None:
+    # contract A3
+    async def announced(key: str) -> str | None:
+        response = await http.get("/v1/workspace", headers={"x-api-key": key})
+        return response.headers.get(KEY_EXPIRES)
+
+    for days, is_near in ((29, True), (31, False)):
+        made = await _made(http, expiresAt=_in(days=days))
+        assert await announced(made["key"]) == (made["expiresAt"] if is_near else None)
+    never = await _made(http, name="svc:never", expiresAt="never")
+    assert await announced(never["key"]) is None
+    rotated = await http.post(f"{_KEYS}/{never['id']}/rotate", json={"gracePeriodSeconds": 3_600})
+    assert await announced(rotated.json()["key"]) is None
+    former = await announced(never["key"])
+    assert former is not None
+    assert timedelta(0) < datetime.fromisoformat(former) - datetime.now(UTC) < timedelta(hours=1)
+
+
 async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClient) -> None:
     # contract A4, AK4
     made = await _made(http)

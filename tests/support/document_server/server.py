@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
             case faults.Truncate():
                 self._send_response(status, content, {"Content-Length": str(len(content) + 10)})
                 return self._drop()
-        return self._send_response(status, content, {})
+        return self._send_response(status, content, self.server.owner.headers)
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = _serve  # noqa: N815 - the base class names them so
 
@@ -133,6 +133,8 @@ class DocumentServer:
     ) -> None:
         self.store = store or Store()
         self.api_key = api_key
+        self.headers: dict[str, str] = {}
+        """Headers that a response to each request has in addition."""
         self.requests: list[Request] = []
         self._accepted: list[Request] = []
         self.fault_of = fault_of

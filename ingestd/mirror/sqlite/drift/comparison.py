@@ -13,13 +13,16 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 import polars as pl
 
+from ingestd.core.clock import seconds_of
 from ingestd.core.guard import Guard, RunEffect, hold_reasons
 from ingestd.mirror.drift import RemoveUnexplained
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
 
-FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]
-"""Key, what, partition, segment, wanted, its type, found, its type."""
+FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None, str, float | None]
+"""Key, what, partition, segment, wanted, its type, found, its type, who changed it, and when."""
+
+_OPTIONAL = ("author", "changed_by", "changed_at")
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +51,11 @@ class Comparison:
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
 
     def show(self, entries: pl.DataFrame) -> None:
-        """Add a chunk of the service's content: key, value, data_type and, if it is known, author."""
-        author = pl.col("author") if "author" in entries.columns else pl.lit(None, dtype=pl.String).alias("author")
+        """Add a chunk of the service's content; see `DriftStore.show`."""
+        missing = (pl.lit(None, dtype=pl.String).alias(name) for name in _OPTIONAL if name not in entries.columns)
+        rows = entries.with_columns(*missing).select("key", "value", "data_type", *_OPTIONAL)
         self._reader.execute("BEGIN")
-        self._reader.executemany(SQL["check_show"], entries.select("key", "value", "data_type", author).iter_rows())
+        self._reader.executemany(SQL["check_show"], rows.iter_rows())
         self._reader.execute("COMMIT")
 
     def compare(self) -> Counts:
@@ -74,7 +78,8 @@ class Comparison:
 
     def findings(self) -> Iterator[FoundRow]:
         """Yield the differences, by key."""
-        yield from self._reader.execute(SQL["check_findings"])
+        for *found, changed_at in self._reader.execute(SQL["check_findings"]):
+            yield (*found, seconds_of(changed_at or ""))
 
     def changed_unnamed(self) -> Iterator[tuple[str | None, str, str]]:
         """Yield value, type and key of changed entries that no source has named."""

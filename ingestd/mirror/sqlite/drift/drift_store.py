@@ -78,7 +78,8 @@ class DriftStore:
         """Add a chunk of the service's content.
 
         Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
-        created the entry and updated it last; null if these are two accounts.
+        created the entry and updated it last; null if these are two accounts. ``changed_by`` is then the second one, and
+        ``changed_at`` the text of the time in any case.
         """
         self._checks[check].comparison.show(entries)
 

@@ -57,7 +57,16 @@ def past_runs(connection: sqlite3.Connection, pipeline: str, limit: int) -> list
     found: list[PastRun] = []
     for partition, name in connection.execute(SQL["partitions_newest"], (pipeline, _PARTITIONS)).fetchall():
         for row in connection.execute(SQL["runs_newest"], (partition, _RUNS_OF_PARTITION)):
-            identity, started, ended, *counts, failure = row
+            identity, started, ended, *counts, failure, unchanged = row
             summary = from_row(RunSummary, (identity, *counts), collided=False)
-            found.append(PastRun(partition=name, started=started, ended=ended, summary=summary, failure=failure))
+            found.append(
+                PastRun(
+                    partition=name,
+                    started=started,
+                    ended=ended,
+                    summary=summary,
+                    failure=failure,
+                    unchanged=bool(unchanged),
+                )
+            )
     return sorted(found, key=lambda run: run.summary.id, reverse=True)[:limit]

@@ -75,6 +75,16 @@ class Pruner:
         with self._state.writing() as connection:
             connection.execute(SQL["partition_gone"], (self._now(), partition))
 
+    def rejected_partitions(self, pipeline: str) -> list[tuple[int, str]]:
+        """Return (id, name) of the partitions that are rejected as a whole."""
+        with self._state.writing() as connection:
+            return connection.execute(SQL["rejected_partitions"], (pipeline,)).fetchall()
+
+    def drop_rejected(self, partition: int) -> None:
+        """Delete the rejection of a whole partition, which a person has removed from the source."""
+        with self._state.writing() as connection:
+            connection.execute(SQL["rejected_partition"], (partition,)).fetchall()
+
     def prune(self) -> Pruned:
         """Delete unreferenced rows, if a pruning is due and no other thread is pruning."""
         if not self._busy.acquire(blocking=False):

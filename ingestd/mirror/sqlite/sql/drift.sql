@@ -30,7 +30,7 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'segment'), 0)
 SELECT id FROM segment WHERE sink = ?
 
 -- name: check_seen
-CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT, author TEXT)
+CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT, author TEXT, changed_by TEXT, changed_at TEXT)
 
 -- Created after the last chunk: one sort is many times faster than an insertion of each key in order.
 -- name: check_order
@@ -41,7 +41,8 @@ CREATE TEMP TABLE held (segment INTEGER PRIMARY KEY)
 
 -- name: check_finding
 CREATE TEMP TABLE finding (
-  key TEXT PRIMARY KEY, what TEXT, partition INTEGER, segment INTEGER, wanted TEXT, wanted_type TEXT, found TEXT, found_type TEXT
+  key TEXT PRIMARY KEY, what TEXT, partition INTEGER, segment INTEGER, wanted TEXT, wanted_type TEXT, found TEXT, found_type TEXT,
+  changed_by TEXT, changed_at TEXT
 ) WITHOUT ROWID
 
 -- name: check_unnamed_create
@@ -51,7 +52,7 @@ CREATE TEMP TABLE unnamed (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, van
 INSERT INTO temp.held (segment) VALUES (?)
 
 -- name: check_show
-INSERT INTO temp.seen (key, value, data_type, author) VALUES (?, ?, ?, ?)
+INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: check_entries
 SELECT count(*) FROM temp.seen
@@ -59,9 +60,9 @@ SELECT count(*) FROM temp.seen
 -- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
 -- and was not pending then.
 -- name: check_compare
-INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
+INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
-  s.value, s.data_type
+  s.value, s.data_type, coalesce(s.author, s.changed_by, ''), s.changed_at
 FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
 WHERE e.sink = :sink AND e.partition <> 0 AND NOT e.removed AND abs(e.segment) <= :newest
   AND abs(e.segment) NOT IN (SELECT segment FROM temp.held)
@@ -70,8 +71,8 @@ WHERE e.sink = :sink AND e.partition <> 0 AND NOT e.removed AND abs(e.segment) <
   AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = e.sink AND d.key = e.key AND d.segment = e.segment)
 
 -- name: check_added
-INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
-SELECT s.key, 'added', 0, 0, NULL, '', s.value, s.data_type
+INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
+SELECT s.key, 'added', 0, 0, NULL, '', s.value, s.data_type, coalesce(s.author, s.changed_by, ''), s.changed_at
 FROM temp.seen s
 WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
   AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.sink = :sink AND g.key = s.key)
@@ -82,7 +83,7 @@ WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
 SELECT what, count(*) FROM temp.finding GROUP BY what
 
 -- name: check_findings
-SELECT key, what, partition, segment, wanted, wanted_type, found, found_type FROM temp.finding ORDER BY key
+SELECT key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at FROM temp.finding ORDER BY key
 
 -- Entries that no source has named and that differ: the mirror follows the service.
 -- name: check_unnamed
@@ -105,10 +106,12 @@ UPDATE entry SET value = ?, data_type = ? WHERE sink = ? AND key = ? AND partiti
 DELETE FROM entry WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
 
 -- name: drift_keep
-INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, since, checked, answer)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by,
+  changed_at, since, checked, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = excluded.segment, wanted = excluded.wanted,
-  wanted_type = excluded.wanted_type, found_type = excluded.found_type, checked = excluded.checked, answer = '',
+  wanted_type = excluded.wanted_type, found_type = excluded.found_type, changed_by = excluded.changed_by,
+  changed_at = excluded.changed_at, checked = excluded.checked, answer = '',
   since = CASE WHEN what = excluded.what AND found IS excluded.found THEN since ELSE excluded.since END,
   what = excluded.what, found = excluded.found
 
@@ -158,15 +161,29 @@ UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, positio
 -- name: entries_adopt_removal
 DELETE FROM entry WHERE sink = ? AND key = ?
 
+-- The sinks with findings without a reaction, and the number of keys that differed at the last check.
+-- name: drift_open
+SELECT k.workspace, k.addressed_by, k.name, c.added + c.changed + c.removed FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
+WHERE EXISTS (SELECT 1 FROM drift d INDEXED BY drift_open WHERE d.sink = c.sink AND d.answer = '')
+
 -- name: drift_page
 SELECT d.sink, k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found,
-  coalesce(d.found_type, ''), d.since, d.answer
+  coalesce(d.found_type, ''), d.since, d.answer, d.changed_by, d.changed_at
 FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE (d.sink, d.key) > (:sink, :key)
   AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND (EXISTS (
     SELECT 1 FROM pipeline m CROSS JOIN partition q ON q.sink = d.sink AND q.pipeline = m.id
     WHERE m.name IN (SELECT value FROM json_each(:names))) OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = d.sink))))
 ORDER BY d.sink, d.key LIMIT :limit
+
+-- Findings about a key without a reaction, if its entries are still as compared.
+-- name: drift_of_key
+SELECT k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found, coalesce(d.found_type, ''),
+  d.since, d.answer, d.changed_by, d.changed_at
+FROM sink k CROSS JOIN drift d ON d.sink = k.id AND d.key = ? LEFT JOIN entry e ON e.sink = d.sink AND e.key = d.key
+LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
+WHERE d.answer = '' AND (e.key IS NULL OR e.segment = d.segment)
+ORDER BY k.workspace, k.name
 
 -- name: drift_checks
 SELECT k.workspace, k.addressed_by, k.name, c.tried_at, c.at, c.entries, c.added, c.changed, c.removed, c.failure, c.unexplained

@@ -97,6 +97,11 @@ SELECT key FROM rejected WHERE sink = ? AND key IN (SELECT value FROM json_each(
 -- name: rejected_partition
 DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
 
+-- The rejected partitions of a pipeline. Those of all pipelines are few.
+-- name: rejected_partitions
+SELECT p.id, p.name FROM rejected r INDEXED BY rejected_whole CROSS JOIN partition p ON p.id = r.partition
+WHERE r.subject = 'partition' AND p.pipeline = (SELECT id FROM pipeline WHERE name = ?)
+
 -- name: rejected_any
 SELECT EXISTS (SELECT 1 FROM rejected WHERE partition = ?)
 

@@ -17,7 +17,9 @@ from ingestd.client.request import Unaddressable
 from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.delivery.sink_rows import row_of
+from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire.bulk import BulkLimits
+from ingestd.wire.names import KEY_EXPIRES
 
 SECRET = "edw_very-secret-key"
 
@@ -330,3 +332,29 @@ async def test_a_response_without_end_is_broken_also_over_a_proxy() -> None:
         response = await service.delete_entry("w", "s", key="k")
     assert response.outcome.sentence.startswith("The connection broke before the response was complete.")
     assert sum(sent) <= MAX_BODY_BYTES + 65_536
+
+
+@pytest.mark.parametrize(
+    ("announced", "expected"),
+    [
+        ("2026-12-01T10:00:00.000Z", 1_796_119_200.0),
+        ("2026-12-01T11:00:00+01:00", 1_796_119_200.0),
+        ("2026-12-01T10:00:00", None),
+        ("soon", None),
+        ("0001-01-01T00:00:00+23:59", None),
+        ("", None),
+    ],
+)
+async def test_the_end_of_the_key_is_that_of_the_last_response(announced: str, expected: float | None) -> None:
+    counts = RequestCounts()
+    counts.key_expires_at = 1.0
+    response = httpx.Response(200, json=[], headers={KEY_EXPIRES: announced})
+    service = ServiceClient(
+        url="http://service.test",
+        api_key=SECRET,
+        client_id="bench-3",
+        transport=httpx.MockTransport(sends(response)),
+        counts=counts,
+    )
+    await service.list_workspaces()
+    assert counts.key_expires_at == expected

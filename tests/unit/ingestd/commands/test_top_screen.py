@@ -12,11 +12,12 @@ NOW = 1_795_500_000.0
 
 
 def reading(at: float = NOW, **changes: Any) -> StatusReading:
-    pipeline = {"name": "budget", "failure": "", "last_run_at": NOW - 95, "rejected": 3, "noticed": 0}
+    pipeline = {"name": "budget", "last_run_at": NOW - 95, "rejected": 3}
     address = {"workspace": "Rover", "by": "label", "name": "Budget"}
     sink = {"address": address, "pending": 0, "rejected": 2, "trouble": None, "doubt": ""}
     status = {
-        "pid": 7, "pending": 0, "rejected": 5, "held": [], "failed_parts": [], "notices": [], "idle": ["never"],
+        "pid": 7, "pending": 0, "rejected": 5, "held": [], "failed_parts": [], "notices": [],
+        "states": [{"name": "budget", "state": "ok"}, {"name": "never", "state": "waiting"}],
         "pipelines": [pipeline], "sinks": [sink],
         "since_start": {"records": {"budget": 100}, "delivered": {"Budget in Rover": 10}},
     }  # fmt: skip
@@ -35,18 +36,12 @@ def test_rates_are_those_between_two_readings_of_the_same_daemon() -> None:
     lines = top_screen(later, reading(), width=80)
     assert cells(lines, "budget") == ["ok", "25", "3", "1m"]
     assert cells(lines, "Budget in Rover") == ["ok", "500", "2", "0"]
-    assert cells(lines, "never ") == ["never", "ran", "-", "0", "-"]
+    assert cells(lines, "never ") == ["waiting", "-", "0", "-"]
     for before in (None, reading(pid=8), reading(since_start=None), reading(NOW + 2)):
         assert cells(top_screen(later, before, width=80), "budget")[1] == "-"
 
 
-def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
-    failed = [{"name": "budget", "failure": "away", "last_run_at": None, "rejected": 0, "noticed": 0}]
-    assert cells(top_screen(reading(pipelines=failed), None, width=80), "budget") == ["failed", "-", "0", "-"]
-    noticed = [dict(failed[0], failure="", last_run_at=NOW, noticed=1)]
-    assert cells(top_screen(reading(pipelines=noticed), None, width=80), "budget")[0] == "notice"
-    held = [{"pipeline": "budget"}]
-    assert cells(top_screen(reading(held=held), None, width=80), "budget")[0] == "held"
+def test_the_state_of_a_sink_is_that_of_its_delivery() -> None:
     blocker = {
         "standing": "backing off",  # codespell:ignore standing
         "since": NOW - 7_300,
@@ -61,23 +56,18 @@ def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
     assert cells(top_screen(reading(sinks=[sending]), None, width=80), "Budget in Rover")[0] == "sending"
 
 
-def test_a_source_that_can_not_be_read_counts_as_failed() -> None:
-    notice = {"pipeline": "never", "sentence": "The host key has changed.", "since": NOW, "stops": True}
-    assert cells(top_screen(reading(notices=[notice]), None, width=80), "never ")[0] == "failed"
-
-
 def test_a_notice_about_the_daemon_is_above_the_pipelines() -> None:
     sentence = f"the disk of /{'state/' * 12}ingestd.db is full. Free some space."
-    notice = {"pipeline": "", "sentence": sentence, "since": None, "stops": False}
+    notice = {"pipeline": "", "sentence": sentence, "since": None, "state": ""}
     lines = top_screen(reading(notices=[notice]), None, width=80)
     assert "".join(lines[2 : lines.index("")]).replace(" ", "") == sentence.replace(" ", "")
 
 
 def test_lines_fit_into_the_width_and_the_height() -> None:
-    wide = [{"name": "質" * 60, "failure": "", "last_run_at": NOW, "rejected": 0, "noticed": 0} for _ in range(40)]
+    wide = [{"name": "質" * 60, "state": "unavailable"} for _ in range(40)]
     for width in (20, 39, 40, 79, 80, 132):
-        lines = top_screen(reading(pipelines=wide), None, width=width, height=24)
+        lines = top_screen(reading(states=wide), None, width=width, height=24)
         assert len(lines) == 24
         assert lines[-1].startswith("… ")
         assert max(map(cell_len, lines)) <= width
-    assert len(top_screen(reading(pipelines=wide), None, width=80)) > 40
+    assert len(top_screen(reading(states=wide), None, width=80)) > 40

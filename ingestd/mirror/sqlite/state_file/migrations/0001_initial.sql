@@ -417,6 +417,9 @@ CREATE TABLE drift (
   wanted_type TEXT NOT NULL,
   found       TEXT,
   found_type  TEXT,
+  -- Who changed the entry in the service, and when, as the service says; empty and NULL: it does not.
+  changed_by  TEXT NOT NULL DEFAULT '',
+  changed_at  REAL,
   since       REAL NOT NULL,
   -- The time of the last check that found it.
   checked     REAL NOT NULL,
@@ -424,6 +427,8 @@ CREATE TABLE drift (
   answer      TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
+
+CREATE INDEX drift_open ON drift (sink) WHERE answer = ''; -- codespell:ignore answer
 
 -- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
 CREATE TABLE gone (

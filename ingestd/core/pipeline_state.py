@@ -1,0 +1,101 @@
+"""The state of a pipeline: the only place that decides it. `ingestd status`, the pages, the metrics and the health show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ingestd.core.phrases import counted
+
+State: TypeAlias = Literal["ok", "waiting", "held", "attention", "unavailable", "failed", "disabled"]
+
+DEFINITIONS: Mapping[State, str] = {
+    "ok": "All that the source has is delivered.",
+    "waiting": "It was not read yet, entries wait for delivery, or files are not ready.",
+    "held": "A run waits until a person approves or discards it.",
+    "attention": "It works, but something is rejected, differs in the service, or can't be completed without a person.",
+    "unavailable": "The source or the service can't be used now; ingestd tries again without a person.",
+    "failed": "The source or the delivery stopped, and a person must change something.",
+    "disabled": "A person paused it.",
+}
+"""What each state means. The order is that of severity: if several conditions are true, the last state counts."""
+
+SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINITIONS)}
+"""The rank of a state; 0: nothing is to be done."""
+
+
+class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a pipeline now. The default of each fact is the one of a pipeline that works."""
+
+    pause: str = ""
+    """What its pause means, a sentence; empty if it is not paused."""
+    failures: tuple[str, ...] = ()
+    """Why it does not go on until a person changes something."""
+    outages: tuple[str, ...] = ()
+    """Why the source or the service can't be used now."""
+    rejected: int = 0
+    """Rejections that no person and no later reading has handled."""
+    drift: int = 0
+    """Keys of its sink that others changed, without a reaction."""
+    notices: tuple[str, ...] = ()
+    """What can't be completed without a person, such as a file that can't be moved."""
+    unreadable_files: int = 0
+    held: int = 0
+    """Runs that wait for an approval."""
+    waiting_files: int = 0
+    """Files that are unstable, not ready or empty."""
+    pending: int = 0
+    """Entries of its sink that are not delivered."""
+    has_run: bool = True
+    """A run has ended, at any time."""
+
+
+class StateReason(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition that is true, and the state that it causes. The names of the members are part of `ingestd status --json`."""
+
+    state: State
+    sentence: str
+
+
+class PipelineState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a pipeline. ``reasons``: the most severe first; empty if it is ``ok``.
+
+    The names of the members are part of `ingestd status --json`.
+    """
+
+    name: str
+    state: State
+    reasons: tuple[StateReason, ...]
+
+
+def derive_state(name: str, facts: PipelineFacts) -> PipelineState:
+    """Return the most severe state that a fact causes, with all reasons."""
+    reasons = sorted(_reasons(facts), key=lambda reason: -SEVERITY[reason.state])
+    return PipelineState(name=name, state=reasons[0].state if reasons else "ok", reasons=tuple(reasons))
+
+
+def _reasons(facts: PipelineFacts) -> Iterator[StateReason]:
+    """Yield a reason for each fact that is not the default. Each fact causes one state, whatever the other facts are."""
+    states: tuple[tuple[State, tuple[str, ...]], ...] = (
+        ("failed", facts.failures),
+        ("unavailable", facts.outages),
+        ("attention", facts.notices),
+        ("disabled", (facts.pause,) if facts.pause else ()),
+    )
+    for state, sentences in states:
+        yield from (StateReason(state=state, sentence=sentence) for sentence in sentences)
+    phrases: tuple[tuple[State, int, str, str], ...] = (
+        ("attention", facts.rejected, "rejection", ""),
+        ("attention", facts.drift, "key", " changed by others"),
+        ("attention", facts.unreadable_files, "unreadable file", ""),
+        ("held", facts.held, "held run", ""),
+        ("waiting", facts.waiting_files, "file", " not ready"),
+        ("waiting", facts.pending, "pending entry", ""),
+    )
+    for state, count, noun, rest in phrases:
+        if count:
+            yield StateReason(state=state, sentence=f"{counted(count, noun)}{rest}")
+    if not facts.has_run:
+        yield StateReason(state="waiting", sentence="never ran")

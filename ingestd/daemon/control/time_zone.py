@@ -1,0 +1,42 @@
+"""The time zone of the times that a command prints: in the command itself, and in a daemon that makes text for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ingestd.core.clock import shown_zone
+
+UTC_NAME = "UTC"
+_LOCAL = Path("/etc/localtime")
+_name = UTC_NAME
+
+
+def zone_of(name: str, local: Path = _LOCAL) -> tzinfo:
+    """Return the zone with an IANA name, or the machine's zone if ``name`` is empty. UTC if there is no such zone."""
+    try:
+        if name:
+            return UTC if name == UTC_NAME else ZoneInfo(name)
+        with local.open("rb") as data:
+            return ZoneInfo.from_file(data)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return UTC
+
+
+def use_zone(name: str) -> None:
+    """Print times of this process in a zone, and request those of the daemon in it."""
+    global _name  # noqa: PLW0603 - a command has one zone, and its threads print times, too
+    _name = name
+    shown_zone.of_process = zone_of(name)
+
+
+def used_zone() -> str:
+    """Return the name that `use_zone` got."""
+    return _name
+
+
+def local_zone(environment: Mapping[str, str]) -> str:
+    """Return the name of the account's zone; empty: that of the machine."""
+    return environment.get("TZ", "").removeprefix(":")
