@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -13,13 +12,6 @@ def column_named(name: str) -> pl.Expr:
     """Return the column with exactly this name; ``pl.col`` takes ``*`` and ``^…$`` as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
-
-
-def no_column_sentence(name: str, columns: Sequence[str]) -> str:
-    """Return a sentence about a missing column, with the existing ones and the nearest of them."""
-    near = difflib.get_close_matches(name, columns, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else " Is it the right file, and the right mapping?"
-    return f"There is no column '{name}'; the columns are {listed(columns)}.{hint}"
 
 
 def listed(names: Iterable[str]) -> str:
