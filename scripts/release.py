@@ -210,7 +210,7 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
         (shutil.copytree if part.is_dir() else shutil.copy)(part, tests / name)
     report = run(
         python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--maxprocesses", "4",
-        "tests/unit", cwd=tests,
+        "--dist", "loadfile", "tests/unit", cwd=tests,
     )  # fmt: skip
     print(f"unit tests: {report.splitlines()[-1].strip('= ')}")
     return run(str(environment / "bin" / "workspaced"), "openapi", cwd=plan.work)

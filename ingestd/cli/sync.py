@@ -95,14 +95,8 @@ def _sync_planned(
 
 
 def _print_report(report: SyncReport) -> None:
-    sentences = [
-        f"{one.pipeline}: {sentence}"
-        for one in report.passes
-        for sentence in (one.away, one.broken, *one.rejected)
-        if sentence
-    ]
-    for sentence in dict.fromkeys(sentences):
-        echo(safe_line(sentence), err=True)
+    for pipeline, sentence in report.failures:
+        echo(safe_line(f"{pipeline}: {sentence}"), err=True)
     for held in report.held:
         echo(safe_line(held_line(held)), err=True)
     for lane in report.stuck:

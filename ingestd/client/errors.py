@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from ingestd.client.response import ProblemDetails, ServiceResponse
+from ingestd.client.response import SAYS, ProblemDetails, ServiceResponse
 from ingestd.core.outcome import NEVER_SENT, Fault
 
 T = TypeVar("T")
@@ -55,8 +55,22 @@ class Refused(ServiceError):
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
         words = self.problem.words or self.problem.code
+        if words.removeprefix(SAYS).rstrip(".") == self._sentence_of_class:
+            words = ""
         marks = f" [request {self.request_id}]" if self.request_id else ""
         return f"{self._sentence_of_class} ({response.status}). {words}".rstrip() + marks
+
+
+class NameUnknown(LookupError):
+    """No workspace or sink has the name."""
+
+
+class NameAmbiguous(LookupError):
+    """Several workspaces or sinks have the name. ``ids``: theirs."""
+
+    def __init__(self, sentence: str, *, ids: tuple[str, ...]) -> None:
+        self.ids = ids
+        super().__init__(sentence)
 
 
 class NotModified(Refused, statuses=(304,), sentence="It has not changed"):

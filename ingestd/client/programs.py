@@ -18,6 +18,7 @@ import secrets
 import httpx
 
 from ingestd.client.exchange import AsyncExchange, BlockingExchange
+from ingestd.client.named_sink import NamedSink, find_sink
 from ingestd.client.operations import ServiceMethods
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request_builder import RenewableKey, RequestBuilder
@@ -47,6 +48,16 @@ class Client(ServiceMethods, BlockingExchange):
     ) -> None:
         http = httpx.Client(**httpx_settings(url, timeouts, options), transport=transport)
         super().__init__(_builder(api_key, client_id), OutcomeParser(options=options), http)
+
+    def sink(self, workspace: str, sink: str) -> NamedSink:
+        """Return a sink by its label or visible id; both arguments may also be ids.
+
+        Raises:
+            NameUnknown: there is no such workspace or sink; the sentence has the nearest name.
+            NameAmbiguous: there are several; the sentence has their ids.
+            ServiceError: the service can't be used.
+        """
+        return find_sink(self, workspace, sink)
 
 
 class AsyncClient(ServiceMethods, AsyncExchange):

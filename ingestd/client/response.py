@@ -19,7 +19,11 @@ T = TypeVar("T")
 _NO_FACTS = Facts()
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
+SAYS = "The service says: "
+"""The beginning of a sentence with the service's own words."""
+
 _MAX_CHARS = 500
+_MAX_ERRORS = 5
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +44,17 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The service's own text in one line, at most 500 characters."""
+        """The service's own text in one line, at most 500 characters; each sentence once."""
         own = self.detail or self.title or self.error
-        places = "; ".join(f"{error.pointer}: {error.detail or error.code}".strip(": ") for error in self.errors[:5])
+        found = [(error.pointer, error.detail or error.code) for error in self.errors[:_MAX_ERRORS]]
+        # A service may say the same in `detail`, and may begin a sentence with its pointer.
+        places = "; ".join(
+            text if text.startswith(pointer) else f"{pointer}: {text}".strip(": ")
+            for pointer, text in found
+            if text not in own
+        )
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
-        text = f"The service says: {said}" if said else ""
+        text = f"{SAYS}{said}" if said else ""
         return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 

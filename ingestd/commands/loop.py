@@ -1,6 +1,6 @@
 """The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop.
 
-The memory of its process is set for long work, too.
+The memory of its process is set for long work, too. `run_in_thread` is for the process of another program, and sets nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ import asyncio
 import ctypes
 import gc
 import sys
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import uvloop
@@ -28,6 +31,40 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     share_heap()
     with _rare_collections(), _short_turns(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
+
+
+def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine in a thread with a loop of its own, because a notebook has a running loop in this one.
+
+    A KeyboardInterrupt in this thread cancels the coroutine, and is raised after its end.
+    """
+    started = threading.Event()
+    cancel: list[Callable[[], object]] = []
+
+    async def cancellable() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        if task is not None:
+            cancel.append(partial(loop.call_soon_threadsafe, task.cancel))
+        started.set()
+        return await work()
+
+    def run() -> T:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(cancellable())
+        finally:
+            started.set()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="ingestd") as pool:
+        running = pool.submit(run)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            started.wait()
+            for call in cancel:
+                with suppress(RuntimeError):  # the loop is closed: the work has ended meanwhile
+                    call()
+            raise
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import msgspec
 
@@ -12,7 +13,7 @@ from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.part_supervisor import mirror_failures_alone
-from ingestd.daemon.shutdown import Shutdown
+from ingestd.daemon.shutdown import DRAIN_SECONDS, Shutdown
 from ingestd.daemon.signals import stop_signals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
@@ -40,6 +41,17 @@ class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[HeldRun, ...] = ()
 
     @property
+    def failures(self) -> tuple[tuple[str, str], ...]:
+        """Pipeline and sentence of each source, file or table that could not be read; each pair once."""
+        pairs = [
+            (one.pipeline, sentence)
+            for one in self.passes
+            for sentence in (one.away, one.broken, *one.rejected)
+            if sentence
+        ]
+        return tuple(dict.fromkeys(pairs))
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code: an unread source takes precedence over pending entries; both precede held runs and rejections."""
         if any(one.away or one.broken for one in self.passes):
@@ -58,11 +70,13 @@ async def sync(
     timeout_seconds: float | None,
     emit: Emit,
     passes: Sequence[PassReport] | None = None,
+    own_process: bool = True,
 ) -> SyncReport:
     """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
 
     ``passes``: the reports of passes that are stored already. With them, no source is read, and no
-    sink is compared with its sources.
+    sink is compared with its sources. ``own_process`` False: it runs within another program, so it handles no signal and has no
+    deadline after which the process ends; cancel it instead.
 
     Ends early at a signal and after ``timeout_seconds``. It also ends if all pending entries are blocked until a person acts,
     for example because the service refuses the key. Requests in flight end normally, and delivered partitions are acknowledged.
@@ -78,10 +92,10 @@ async def sync(
             delivered += event.entries
         emit(event)
 
-    shutdown = Shutdown(emit=emit, overrun=ExitCode.PENDING)
+    shutdown = Shutdown(emit=emit, overrun=ExitCode.PENDING, seconds=DRAIN_SECONDS if own_process else None)
     reports: list[PassReport] = list(passes or ())
     stuck: list[LaneReport] = []
-    with stop_signals(shutdown.ask), mirror_failures_alone():
+    with stop_signals(shutdown.ask) if own_process else nullcontext(), mirror_failures_alone():
         until = boot_time() + timeout_seconds if timeout_seconds is not None else math.inf
         async with assemble(configuration, emit=count, until=until) as assembly:
             if timeout_seconds is not None:

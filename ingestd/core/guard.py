@@ -5,58 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-import polars as pl
+from msgspec.structs import replace
 
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, shortened
 from ingestd.core.record import Deletes
+from ingestd.core.unit_factors import FACTORS, POWER_OF_TEN
 
-FACTORS: Mapping[str, float] = {
-    "1000": 1000.0,
-    "1/1000": 1 / 1000,
-    "25.4": 25.4,
-    "1/25.4": 1 / 25.4,
-    "2.2046": 2.20462262,
-    "1/2.2046": 1 / 2.20462262,
-}
-"""Ratios of a new value to the former one that suggest another unit: prefixes, inches, pounds."""
-
-TOLERANCE = 0.01
-"""Relative distance to a factor that still counts as near, because converted values are rounded."""
-
-MIN_VALUES = 10
-"""Minimum number of values near one factor. A few values may have such a ratio without a mistake."""
+EXAMPLES = 3
+"""Number of entries that a reason shows."""
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a pipeline's runs. None or False switches a check off.
+    """The limits of a pipeline's runs: a run is held at the limit or beyond. None or False switches a check off.
 
-    ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run. They apply if
-    these are at least ``minimum``. ``empty``: a reading without any record. ``factors``: most changed numbers are near one of
-    `FACTORS`. ``types``: an entry changes its data type.
+    ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run, and
+    ``factors_percent`` to those with a nonzero number: the share that one factor has multiplied. They apply if these are at least
+    ``minimum``. ``empty``: a reading without any record. ``types``: an entry changes its data type.
     """
 
     removed_percent: float | None = None
     changed_percent: float | None = None
+    factors_percent: float | None = None
     empty: bool = False
-    factors: bool = False
     types: bool = False
     minimum: int = 20
 
     def covers(self, deletes: Deletes) -> bool:
         """Return True if a run of a partition with this ``deletes`` can be held."""
-        checks_values = self.changed_percent is not None or self.empty or self.factors or self.types
+        checks_values = self.empty or self.types or self.changed_percent is not None or self.factors_percent is not None
         return checks_values or (deletes == "remove" and self.removed_percent is not None)
 
 
-DEFAULT_GUARD = Guard(removed_percent=50, minimum=100)
-"""The guard of a pipeline without the setting."""
+DEFAULT_GUARD = Guard(removed_percent=50, factors_percent=50)
+"""The guard of a pipeline without the setting, and of what a setting does not state."""
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that a run would change, with its values and data types; ``new`` is None if it would be removed."""
+
+    key: str
+    old: str | None
+    old_type: str
+    new: str | None
+    new_type: str | None
 
 
 class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries that a run would change.
 
-    ``before``: entries of the partition before the run. ``retyped``: updates with another data type. ``numeric``: updates from
-    one number to another, and ``near`` those of them near each factor. ``empty``: the reading had no record.
+    ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: those of
+    them with a nonzero number. ``near``: updates near each factor. ``retyped``: updates with another data type. ``empty``: the
+    reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
     """
 
     before: int
@@ -67,6 +66,7 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     numeric: int = 0
     near: Mapping[str, int] = msgspec.field(default_factory=dict)
     empty: bool = False
+    examples: Mapping[str, tuple[Example, ...]] = msgspec.field(default_factory=dict)
 
     @property
     def changed(self) -> bool:
@@ -74,38 +74,65 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.created or self.updated or self.removed)
 
 
+def may_hold(guard: Guard, effect: RunEffect) -> bool:
+    """Return True if it depends on ``before`` and ``numeric`` of the effect whether the run is held: see `hold_reasons`."""
+    least = replace(effect, before=guard.minimum, numeric=guard.minimum)
+    return bool(hold_reasons(guard, least))
+
+
 def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
-    """Return why a run with this effect is held, a sentence for each limit; empty if it passes."""
-    reasons = []
+    """Return why a run with this effect is held, a sentence and its examples for each limit; empty if it passes."""
+    reasons: list[tuple[str, str]] = []
     if guard.empty and effect.empty and effect.before:
-        reasons.append(f"It read no record; the reading before it had {counted(effect.before, 'entry')}.")
-    for verb, count, limit in (
-        ("removes", effect.removed, guard.removed_percent),
-        ("changes", effect.updated, guard.changed_percent),
+        reasons.append((f"It read no record; the reading before it had {counted(effect.before, 'entry')}.", "removed"))
+    for kind, verb, count, limit in (
+        ("removed", "removes", effect.removed, guard.removed_percent),
+        ("changed", "changes", effect.updated, guard.changed_percent),
     ):
-        if limit is not None and effect.before >= guard.minimum and count * 100 > limit * effect.before:
-            share = f"{count * 100 / effect.before:.1f}"
-            reasons.append(
-                f"It {verb} {count} of {counted(effect.before, 'entry')} ({share} %); the limit is {limit:g} %."
+        if _reaches(guard, limit, count, effect.before):
+            share = f"{counted(effect.before, 'entry')} ({count * 100 / effect.before:.1f} %)"
+            reasons.append((f"It {verb} {count} of {share}; the limit is {limit:g} %.", kind))
+    factor = max(effect.near, key=effect.near.__getitem__, default="")
+    if factor and _reaches(guard, guard.factors_percent, effect.near[factor], effect.numeric):
+        by = (
+            f"about {factor} ({FACTORS[factor.removeprefix('1/')][1]})"
+            if factor != POWER_OF_TEN
+            else (f"{factor} (another prefix, or a lost decimal separator)")
+        )
+        share = f"{counted(effect.numeric, 'number')} ({effect.near[factor] * 100 / effect.numeric:.1f} %)"
+        reasons.append(
+            (
+                f"It multiplies {effect.near[factor]} of {share} by {by}; the limit is {guard.factors_percent:g} %.",
+                factor,
             )
-    if guard.factors:
-        reasons += [
-            f"It multiplies {count} of {effect.numeric} changed numbers by about {factor}, as another unit does."
-            for factor, count in effect.near.items()
-            if count >= MIN_VALUES and count * 2 > effect.numeric
-        ]
+        )
     if guard.types and effect.retyped:
-        reasons.append(f"It changes the data type of {counted(effect.retyped, 'entry')}.")
-    return tuple(reasons)
+        reasons.append((f"It changes the data type of {counted(effect.retyped, 'entry')}.", "retyped"))
+    return _with_examples(reasons, effect)
 
 
-def count_near_factors(former: pl.Series, new: pl.Series) -> tuple[int, dict[str, int]]:
-    """Return the number of pairs of nonzero finite numbers, and how many of these are near each of `FACTORS`.
+def _reaches(guard: Guard, limit: float | None, count: int, total: int) -> bool:
+    return limit is not None and total >= guard.minimum and count > 0 and count * 100 >= limit * total
 
-    ``former`` and ``new``: values as text, of equal length.
-    """
-    pairs = pl.DataFrame({"former": former, "new": new}).select(pl.all().cast(pl.Float64, strict=False))
-    ratio = pl.col("new") / pl.col("former")
-    ratios = pairs.select(ratio.alias("ratio")).filter(pl.col("ratio").is_finite() & (pl.col("ratio") != 0))["ratio"]
-    near = {name: int(((ratios / factor - 1).abs() <= TOLERANCE).sum()) for name, factor in FACTORS.items()}
-    return ratios.len(), near
+
+def _with_examples(reasons: list[tuple[str, str]], effect: RunEffect) -> tuple[str, ...]:
+    """Append the examples of each reason, if the one before it does not have the same."""
+    sentences, shown = [], ""
+    for sentence, kind in reasons:
+        examples = ", ".join(_described(one, types=kind == "retyped") for one in effect.examples.get(kind, ()))
+        sentences.append(f"{sentence} For example {examples}." if examples and examples != shown else sentence)
+        shown = examples
+    return tuple(sentences)
+
+
+def _described(example: Example, *, types: bool) -> str:
+    key, old, new = (
+        shortened(text if text is not None else "null") for text in (example.key, example.old, example.new)
+    )
+    if example.new_type is None:
+        return f"'{key}' ({old})"
+    return (
+        f"'{key}' from {old} ({example.old_type}) to {new} ({example.new_type})"
+        if types
+        else f"'{key}' from {old} to {new}"
+    )

@@ -157,7 +157,12 @@ class OwnershipKeeper:
         # With a doubtful state file, entries count as unexplained only after another pass.
         unexplained: RemoveUnexplained = "keep" if known.doubt else removes
         checked = await self._check(
-            sink, pipelines=names, mode="report", unexplained=unexplained, doubt=bool(known.doubt)
+            sink,
+            pipelines=names,
+            mode="report",
+            unexplained=unexplained,
+            guards=[pipeline.guard for pipeline in writers],
+            doubt=bool(known.doubt),
         )
         if checked.status is None or checked.status.failure:
             return False

@@ -22,10 +22,10 @@ class Shutdown:
     """A request to stop and its deadline. ``step`` names the current step for the event of an overrun.
 
     ``overrun``: the exit code after the deadline. It is no error code: committed work remains, and the rest is read and sent
-    again after the next start.
+    again after the next start. ``seconds``: until the deadline; None: none, because the process is that of another program.
     """
 
-    def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float = DRAIN_SECONDS) -> None:
+    def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float | None = DRAIN_SECONDS) -> None:
         self.asked = asyncio.Event()
         self.signal = ""
         self.step = "starting"
@@ -37,14 +37,15 @@ class Shutdown:
 
     def ask(self, signal: str) -> None:
         """Request the stop; ``signal`` is the signal's name or another cause. Later calls have no effect."""
-        if self._deadline is not None:
+        if self.signal:
             return
         self.signal = signal
         self._began = time.monotonic()
-        # A timer thread ends the process even if the event loop or a source hangs.
-        self._deadline = threading.Timer(self._seconds, self._exit_now)
-        self._deadline.daemon = True
-        self._deadline.start()
+        if self._seconds is not None:
+            # A timer thread ends the process even if the event loop or a source hangs.
+            self._deadline = threading.Timer(self._seconds, self._exit_now, [self._seconds])
+            self._deadline.daemon = True
+            self._deadline.start()
         self.asked.set()
 
     def done(self) -> float:
@@ -53,7 +54,7 @@ class Shutdown:
             self._deadline.cancel()
         return time.monotonic() - self._began
 
-    def _exit_now(self) -> None:
-        self._emit(DrainOverran(seconds=self._seconds, step=self.step))
+    def _exit_now(self, seconds: float) -> None:
+        self._emit(DrainOverran(seconds=seconds, step=self.step))
         flush_logs(_FLUSH_SECONDS)
         os._exit(self._overrun)

@@ -15,7 +15,7 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
 _REPORTED_KEYS = 5
-_ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
+_ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:\s])")
 
 
 def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:

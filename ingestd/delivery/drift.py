@@ -11,6 +11,7 @@ import polars as pl
 
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.delivery.delivery_limits import MissingSink
 from ingestd.delivery.lost_sink import is_lost, stopped_by
 from ingestd.delivery.sink_rows import SignedRow, signed_row_of
@@ -97,18 +98,19 @@ class DriftChecker:
         mode: Mode,
         remove_added: bool = False,
         unexplained: RemoveUnexplained = "keep",
+        guards: Collection[Guard] = (),
         doubt: bool = False,
     ) -> DriftCheckResult:
         """Read a sink, compare it with the mirror, and handle the differences of ``pipelines`` by ``mode``.
 
-        ``remove_added``: a repair also removes entries that other programs have added. ``unexplained`` and ``doubt``: see
-        `DriftStore.end_check`. The memory used does not depend on the size of the sink.
+        ``remove_added``: a repair also removes entries that other programs have added. ``unexplained``, ``guards`` and
+        ``doubt``: see `DriftStore.end_check`. The memory used does not depend on the size of the sink.
         """
         async with self._locks[address]:
             lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
             if lane is None or not lane.sink_id or not lane.adopted:
                 return DriftCheckResult(sink=str(address), status=None)
-            status = await self._compare(lane, unexplained, doubt=doubt)
+            status = await self._compare(lane, unexplained, guards, doubt=doubt)
             if status is None:
                 return DriftCheckResult(sink=str(address), status=None, lost=True)
             if status.failure:
@@ -118,7 +120,9 @@ class DriftChecker:
             handled = await self._handle(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
             return DriftCheckResult(sink=str(address), status=status, handled=handled)
 
-    async def _compare(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus | None:
+    async def _compare(
+        self, lane: LaneState, unexplained: RemoveUnexplained, guards: Collection[Guard], *, doubt: bool
+    ) -> DriftStatus | None:
         """Return the result of the comparison; None: the service has lost the sink, and its entries are pending again."""
         check = await self._drift.begin_check(lane.id)
 
@@ -134,7 +138,7 @@ class DriftChecker:
             failure = response.outcome.sentence
             if response.value is not None:
                 ended = True
-                return await self._drift.end_check(check, unexplained=unexplained, doubt=doubt)
+                return await self._drift.end_check(check, unexplained=unexplained, guards=guards, doubt=doubt)
             if response.outcome.remedy == "missing" and await is_lost(client, lane):
                 if self._missing_sink == "create":
                     ended = True

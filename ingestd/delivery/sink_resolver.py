@@ -15,6 +15,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
+from ingestd.client.addresses import sinks_named, workspaces_named
 from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.core.normal_form import nfc
@@ -26,6 +27,7 @@ from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_rows import Row, row_of
 from ingestd.mirror.port import LaneState
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated, SinkFound, SinkLost
+from ingestd.telemetry.catalogue.intake import RunHeld
 from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
@@ -100,7 +102,7 @@ class SinkResolver:
             await self._lane.results.record_attempt(response)
             is_rejected = response.outcome.remedy in {"missing", "reject"}
             return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
-        found = [workspace for workspace in response.value if wanted in {nfc(workspace.label.strip()), workspace.id}]
+        found = workspaces_named(wanted, response.value)
         if len(found) == 1:
             return found[0].id
         if found:
@@ -156,12 +158,7 @@ class SinkResolver:
     def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
         name = nfc(self._lane.address.name.strip())
-        if self._lane.address.by == "label":
-            found = [sink for sink in listed if nfc(sink.label.strip()) == name]
-        elif self._lane.address.by == "id":
-            found = [sink for sink in listed if sink.id.lower() == name.lower()]
-        else:
-            found = [sink for sink in listed if nfc(sink.visible_id or "").lower() == name.lower()]
+        found = sinks_named(name, listed, self._lane.address.by)
         if len(found) == 1:
             return found[0]
         if found:
@@ -192,7 +189,13 @@ class SinkResolver:
         await self._lane.results.record_attempt(response, response.value or 0)
         if response.value is None:
             return blocker_of(response.outcome, reaction="retry" if response.outcome.remedy == "missing" else None)
-        await self._lane.mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=True)
+        contradicting = await self._lane.mirror.remember_sink(
+            lane, workspace_id=workspace, sink_id=sink.id, adopted=True
+        )
+        for held in contradicting:
+            self._lane.emit(
+                RunHeld(pipeline=held.pipeline, partition=held.partition, run=held.run, sentence=held.sentence)
+            )
         self._lane.emit(
             SinkAdopted(sink=str(self._lane.address), sink_id=sink.id, entries=response.value, settled=acknowledged)
         )

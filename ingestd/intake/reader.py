@@ -628,8 +628,7 @@ class Reader:
         held = summary.withheld
         if held is not None:
             if held.run == summary.id:
-                decide = f"'ingestd approve {held.run}' delivers it; 'ingestd discard {held.run}' does not."
-                yield RunHeld(**about, run=held.run, sentence=" ".join((*held.reasons, decide)))
+                yield RunHeld(**about, run=held.run, sentence=held.sentence)
             return
         if summary.replaces is not None:
             yield RunReleased(**about, run=summary.replaces, decision="replaced", by="")

@@ -96,6 +96,12 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
     updated: int
     removed: int
 
+    @property
+    def sentence(self) -> str:
+        """Why it is held, and how a person decides."""
+        decide = f"'ingestd approve {self.run}' delivers it; 'ingestd discard {self.run}' does not."
+        return " ".join((*self.reasons, decide))
+
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingestd.core.guard import Guard
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.settings.node import described_value
 from ingestd.settings.validation import problem, validated
 
@@ -19,21 +19,25 @@ class GuardNotation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     removed: Percent | None = Field(
-        default=50, description="Percent of the entries that a run may remove. null: any.", examples=[10]
+        default=DEFAULT_GUARD.removed_percent,
+        description="Percent of the entries; a run that removes as many is held. null: any.",
+        examples=[10],
     )
     changed: Percent | None = Field(
-        default=None, description="Percent of the entries that a run may change. Default: any.", examples=[30]
+        default=DEFAULT_GUARD.changed_percent,
+        description="Percent of the entries; a run that changes as many is held. Default: any.",
+        examples=[30],
+    )
+    factors: Percent | None = Field(
+        default=DEFAULT_GUARD.factors_percent,
+        description="Percent of the entries with a number; a run that multiplies as many by one factor is held, if the factor "
+        "converts between two units, changes the sign or is a power of ten. null: any.",
     )
     minimum: int = Field(
-        default=20, ge=1, description="The two shares are checked if the partition had at least this many entries."
+        default=DEFAULT_GUARD.minimum, ge=1, description="The three shares are checked for at least this many entries."
     )
-    empty: bool = Field(default=True, description="Hold a reading without any record.")
-    factors: bool = Field(
-        default=True,
-        description="Hold a run that multiplies most changed numbers, and at least 10, by about 1000, 25.4 or 2.2046, or divides "
-        "them, as a wrong unit does.",
-    )
-    types: bool = Field(default=True, description="Hold a run that changes the data type of an entry.")
+    empty: bool = Field(default=DEFAULT_GUARD.empty, description="Hold a reading without any record.")
+    types: bool = Field(default=DEFAULT_GUARD.types, description="Hold a run that changes the data type of an entry.")
 
 
 GuardInput: TypeAlias = GuardNotation | Literal["off"]
@@ -51,8 +55,8 @@ def read_guard(found: Any) -> Guard:
     return Guard(
         removed_percent=notation.removed,
         changed_percent=notation.changed,
+        factors_percent=notation.factors,
         minimum=notation.minimum,
         empty=notation.empty,
-        factors=notation.factors,
         types=notation.types,
     )

@@ -12,6 +12,7 @@ from ingestd.core.claims import FileClaim
 from ingestd.core.errors import ConfigurationError
 from ingestd.process.redaction import mask_secrets
 from ingestd.settings.configuration_file import load_document, mistake_at
+from ingestd.settings.document import Document
 from ingestd.settings.mistakes import LocatedMistake, validate
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.node import Node, dotted, find
@@ -28,11 +29,14 @@ def load_settings(
     options_of: Callable[[str], type[ConnectorKind]],
     environment: Mapping[str, str],
     secrets: bool = True,
+    document: Document | None = None,
 ) -> Settings:
     """Read the file at ``path``, fill its placeholders and validate it; mask its secrets in all later log lines.
 
     ``secrets`` False is for commands that only read the state file. Placeholders of ``service`` and of a source's options
     may then stay unfilled (`SourceSettings.complete`).
+
+    ``document``: the content of the file, if it exists in memory only.
 
     ``options_of`` returns the connector of a name, or raises `ConnectorUnusable`. Relative paths are joined to the
     file's folder.
@@ -41,7 +45,7 @@ def load_settings(
         ConfigurationError: every mistake in the file, in the order of the file.
     """
     base = path.absolute().parent
-    document = load_document(path)
+    document = load_document(path) if document is None else document
     placeholders = Placeholders(environment=environment, base=base)
     values = filled(document.root, placeholders)
     mask_secrets(placeholders.contents)

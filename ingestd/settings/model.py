@@ -156,7 +156,8 @@ class PipelineSettings(SettingsPart):
         default_factory=lambda: DEFAULT_GUARD,
         repr=False,
         description="Limits beyond which a run of a file or table that was read before is held until `ingestd approve` or "
-        "`ingestd discard`; or off. Default: hold a run that would remove more than half of at least 100 entries.",
+        "`ingestd discard`; or off. Default: hold a run that removes at least half of at least 20 entries, or multiplies at "
+        "least half of at least 20 numbers by one factor, as another unit does.",
     )
 
     group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(

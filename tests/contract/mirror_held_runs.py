@@ -9,7 +9,7 @@ from ingestd.core.guard import Guard
 from ingestd.mirror.port import RunSummary, Snapshot
 from tests.contract.mirror_intake import IntakeStage, Row, entries, hashes, reject, row_hash
 
-GUARD = Guard(removed_percent=20, changed_percent=50, empty=True, factors=True, types=True, minimum=5)
+GUARD = Guard(removed_percent=20, changed_percent=50, factors_percent=50, empty=True, types=True, minimum=5)
 BEFORE: list[Row] = [(f"k{number}", "1") for number in range(10)]
 HALF = BEFORE[:5]
 
@@ -41,7 +41,9 @@ class HeldRunSuite:
         await self.read_before(stage)
         summary = self.reread(stage, HALF)
         assert summary.withheld is not None
-        assert summary.withheld.reasons == ("It removes 5 of 10 entries (50.0 %); the limit is 20 %.",)
+        assert summary.withheld.reasons == (
+            "It removes 5 of 10 entries (50.0 %); the limit is 20 %. For example 'k5' (1), 'k6' (1), 'k7' (1).",
+        )
         assert (summary.withheld.removed, summary.removed, summary.changed) == (5, 0, False)
         assert await stage.deliver_all() == []
         state = stage.open()
@@ -164,11 +166,13 @@ class HeldRunSuite:
 
     async def test_changed_types_and_factors_hold_a_run(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
-        scaled = self.reread(stage, [(key, "1000") for key, _ in BEFORE], guard=Guard(factors=True))
+        scaled = self.reread(stage, [(key, "1000") for key, _ in BEFORE], guard=Guard(factors_percent=50, minimum=10))
         assert scaled.withheld is not None
-        assert scaled.withheld.reasons == (
-            "It multiplies 10 of 10 changed numbers by about 1000, as another unit does.",
+        (reason,) = scaled.withheld.reasons
+        assert reason.startswith(
+            "It multiplies 10 of 10 numbers (100.0 %) by a power of ten (another prefix, or a lost decimal"
         )
+        assert reason.endswith("For example 'k0' from 1 to 1000, 'k1' from 1 to 1000, 'k2' from 1 to 1000.")
         state = stage.open()
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True, guard=Guard(types=True))
         frame = entries([("k0", "1")])
@@ -176,13 +180,17 @@ class HeldRunSuite:
         stage.intake.commit(run, entries=frame, records=1, rejects=(), cursor={}, facts={})
         typed = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(BEFORE)), deletes="remove")
         assert typed.withheld is not None
-        assert typed.withheld.reasons == ("It changes the data type of 1 entry.",)
+        assert typed.withheld.reasons == (
+            "It changes the data type of 1 entry. For example 'k0' from 1 (scalar) to 1 (text).",
+        )
 
     async def test_a_reading_without_records_is_held(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
         summary = self.reread(stage, [], guard=Guard(empty=True))
         assert summary.withheld is not None
-        assert summary.withheld.reasons == ("It read no record; the reading before it had 10 entries.",)
+        assert summary.withheld.reasons == (
+            "It read no record; the reading before it had 10 entries. For example 'k0' (1), 'k1' (1), 'k2' (1).",
+        )
 
     async def test_records_of_a_held_run_are_rejected_at_once(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
@@ -242,3 +250,115 @@ class HeldRunSuite:
             stage.intake.commit(run, entries=entries([("k0", "2")]), records=1, rejects=(), cursor={}, facts={})
             stage.intake.fail_run(run, "The file is damaged.", broken=True, reasons=reasons)
             assert await stage.deliver_all() == expected
+
+    # ------------------------------------------------------------------------- before the adoption of the sink
+
+    async def adopt(self, stage: IntakeStage, found: list[Row]) -> list[str]:
+        """Adopt a sink with the entries ``found``; return the partitions that are held then."""
+        (lane,) = await stage.deliverable.lanes()
+        await stage.deliverable.remember_sink(lane.id, workspace_id="w", sink_id="s", adopted=False)
+        await stage.deliverable.adopt(lane.id, entries(found).select("key", "value", "data_type"))
+        held = await stage.deliverable.remember_sink(lane.id, workspace_id="w", sink_id="s", adopted=True)
+        assert [one for one in held if one.state != "held"] == []
+        return [one.partition for one in held]
+
+    async def test_a_first_reading_that_contradicts_the_sink_is_withdrawn(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        first = stage.read([(key, "1000") for key, _ in BEFORE[1:]], [("k0", "1"), ("new", "1")], guard=GUARD)
+        stage.read([("q", "1")], name="q", guard=GUARD)
+        assert await self.adopt(stage, [*BEFORE, ("unnamed", "5")]) == ["p"]
+        assert await stage.deliver_all() == [("create", "q", "1")], "other partitions are delivered"
+        (held,) = stage.status.held_runs()
+        assert (held.run, held.created, held.updated, held.removed) == (first.id, 1, 9, 0)
+        assert held.reasons[0].startswith(
+            "It changes 9 of 10 entries (90.0 %); the limit is 50 %. For example 'k1' from 1 to 1000,"
+        )
+        assert stage.status.former_values("k1") == [], "nothing of the service was overwritten"
+        state = stage.open()
+        assert (state.cursor, state.withheld, state.snapshot) == (None, {"version": 1}, None)
+        stage.restart()
+        stage.intake.activate(["pipe", "other"])
+        summary = stage.intake.approve(held.run)
+        assert (summary.created, summary.updated, summary.unchanged) == (1, 9, 1)
+        assert len(await stage.deliver_all()) == 10
+        assert stage.open().cursor == {"version": 1}
+
+    async def test_a_first_reading_within_the_limits_is_delivered(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        stage.read([("k0", "9"), *BEFORE[1:]], guard=GUARD)
+        unnamed = [(f"z{number}", "1") for number in range(10)]
+        assert await self.adopt(stage, [*BEFORE, *unnamed]) == []
+        assert await stage.deliver_all() == [("update", "k0", "9")]
+        assert stage.read([("new", "1"), *unnamed], name="r", guard=GUARD).withheld is None
+        later = stage.read([(key, "7") for key, _ in unnamed[:5]], name="s", guard=GUARD)
+        assert later.withheld is None, "another file of the pipeline has named them"
+
+    async def test_each_first_reading_after_the_adoption_is_compared(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        stage.read([("k0", "1")], guard=GUARD)
+        assert await self.adopt(stage, BEFORE) == []
+        held = stage.read([(key, "7") for key, _ in BEFORE[1:]], name="r", guard=GUARD).withheld
+        assert held is not None
+        assert held.reasons[0].startswith("It changes 9 of 9 entries")
+
+    async def test_a_first_reading_is_compared_at_its_end_if_it_ends_after_the_adoption(
+        self, stage: IntakeStage
+    ) -> None:
+        stage.intake.activate(["pipe", "other"])
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True, guard=GUARD)
+        rows = [(key, "1000") for key, _ in BEFORE]
+        for part in (rows[:3], rows[3:]):
+            stage.intake.commit(run, entries=entries(part), records=5, rejects=(), cursor={}, facts={})
+            if part == rows[:3]:
+                assert await self.adopt(stage, BEFORE) == []
+            assert await stage.deliver_all() == []
+        summary = stage.intake.finish_run(
+            run, cursor={"version": 1}, seen=Snapshot(hashes=hashes(rows)), deletes="keep"
+        )
+        assert summary.withheld is not None
+        assert summary.withheld.updated == 10
+
+    async def test_an_interrupted_first_reading_is_withdrawn_and_compared_when_it_is_repeated(
+        self, stage: IntakeStage
+    ) -> None:
+        stage.intake.activate(["pipe", "other"])
+        rows = [(key, "1000") for key, _ in BEFORE]
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True, guard=GUARD)
+        stage.intake.commit(run, entries=entries(rows), records=10, rejects=(), cursor={}, facts={})
+        stage.restart()
+        stage.intake.activate(["pipe", "other"])
+        assert await self.adopt(stage, BEFORE) == []
+        assert await stage.deliver_all() == []
+        assert stage.read(rows, guard=GUARD).withheld is not None
+
+    async def test_a_later_reading_of_a_withdrawn_partition_maps_all_records(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        rows = [(key, "1000") for key, _ in BEFORE]
+        stage.read(rows, guard=GUARD)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False, guard=GUARD)
+        assert await self.adopt(stage, BEFORE) == ["p"]
+        summary = stage.intake.finish_run(
+            run, cursor={"version": 2}, seen=Snapshot(hashes=hashes(rows)), deletes="keep"
+        )
+        assert summary.collided, "its differences are to a reading that was withdrawn"
+
+    async def test_the_other_pipeline_with_a_key_of_a_withdrawn_reading_is_read_again(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        stage.read([(key, "1000") for key, _ in BEFORE], guard=GUARD)
+        stage.read([("k0", "1"), ("own", "1")], name="q", pipeline="other", guard=GUARD)
+        assert await self.adopt(stage, BEFORE) == ["p"]
+        assert stage.open("q", pipeline="other").cursor is None
+        assert await stage.deliver_all() == [("create", "own", "1")]
+
+    async def test_without_a_guard_or_without_entries_nothing_is_compared(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        stage.read([(key, "1000") for key, _ in BEFORE])
+        assert await self.adopt(stage, BEFORE) == []
+        assert len(await stage.deliver_all()) == 10
+
+    async def test_a_sink_without_entries_holds_no_first_reading(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        stage.read([(key, "1000") for key, _ in BEFORE], guard=GUARD)
+        assert await self.adopt(stage, []) == []
+        assert len(await stage.deliver_all()) == 10
+        assert stage.read([(key, "7") for key, _ in BEFORE], name="r", guard=GUARD).withheld is None

@@ -56,6 +56,13 @@ READS_ALL = {
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "staging_clear_all": "at start; the entries of interrupted runs and, in a subquery, the held runs",
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
+    "entries_before": "the entries of a partition, once at the end of a run that the guard would hold if it had few entries",
+    # -- at the first adoption of a sink, once
+    "first_readings": "the partitions of the sink, in an index",
+    "first_entries": "a page of the entries of one sink, if a reading is withdrawn",
+    "also_named_end": "the names of one partition, in an index",
+    "first_readings_over": "the partitions of the sink, in an index",
+    "check_of_author": "the entries of one sink, once after its adoption; those read back by key",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
     "entries_of_sink": "a total of one sink, for the page of a pipeline",

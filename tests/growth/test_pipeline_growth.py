@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.record import Deletes
 from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.rejections import Selection
@@ -43,6 +44,8 @@ class Case:
     deletes: Deletes = "keep"
     size: int = ROWS
     piece: int = PIECE
+    guard: Guard = DEFAULT_GUARD
+    """Without a guard, entries are not staged."""
 
     def __str__(self) -> str:
         return self.name
@@ -94,10 +97,11 @@ async def reordered(pipeline: CountedPipeline, count: int) -> None:
     await pipeline.read_and_deliver()
 
 
-async def half_removed(pipeline: CountedPipeline, count: int) -> None:
-    pipeline.script.write("p", rows(count)[::2])
+async def quarter_removed(pipeline: CountedPipeline, count: int) -> None:
+    """Remove as many as the guard lets pass."""
+    pipeline.script.write("p", rows(count)[count // 4 :])
     await pipeline.read_and_deliver()
-    assert len(pipeline.held()) == count // 2
+    assert len(pipeline.held()) == count - count // 4
 
 
 def repeating(count: int, value: str = "1") -> list[Row]:
@@ -262,10 +266,10 @@ CASES = [
     Case(name="first pass", prepare=nothing, act=first_pass),
     Case(name="unchanged", prepare=loaded, act=unchanged),
     Case(name="ten changed", prepare=loaded, act=ten_changed),
-    Case(name="one of two columns changed", prepare=loaded, act=one_column_changed, columns=("a", "b")),
+    Case(name="one of two columns changed", prepare=loaded, act=one_column_changed, columns=("a", "b"), guard=Guard()),
     Case(name="all changed", prepare=loaded, act=all_changed),
     Case(name="reordered", prepare=loaded, act=reordered),
-    Case(name="half removed", prepare=loaded, act=half_removed, deletes="remove"),
+    Case(name="a quarter removed", prepare=loaded, act=quarter_removed, deletes="remove"),
     Case(name="repeated keys", prepare=nothing, act=repeated_keys, columns=("a", "b"), size=900),
     Case(
         name="repeated keys again", prepare=repeated_keys_known, act=repeated_keys_again, columns=("a", "b"), size=900
@@ -302,7 +306,12 @@ async def test_four_times_the_data_causes_at_most_4_6_times_the_work(
         script = Script(deletes=case.deletes, batch_rows=case.piece)
         with growth.at(size) as work, work.uncounted():
             pipeline = CountedPipeline(
-                tmp_path / str(size), work, script=script, columns=case.columns, max_items=case.piece
+                tmp_path / str(size),
+                work,
+                script=script,
+                columns=case.columns,
+                max_items=case.piece,
+                guard=case.guard,
             )
             await case.prepare(pipeline, size)
             async with pipeline.counted():

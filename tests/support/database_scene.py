@@ -33,6 +33,12 @@ class DatabaseScene:
     zone: str = ""
     restart: Callable[[], None] | None = None
     reports: list[str] = field(default_factory=list)
+    _readers: list[ChangeReader] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Close the readers of the test."""
+        for reader in self._readers:
+            reader.close()
 
     def do(self, *statements: str) -> None:
         client = self.client()
@@ -72,7 +78,8 @@ class DatabaseScene:
         context = SourceContext(
             pipeline="test", base=self.base, now=now, log=self.reports.append, cache_folder=self.base / "cache"
         )
-        return ChangeReader(context, database.dialect, database.open, choose)
+        self._readers.append(ChangeReader(context, database.dialect, database.open, choose))
+        return self._readers[-1]
 
     def rows(self) -> dict[str, tuple[str | None, ...]]:
         database = self.database()

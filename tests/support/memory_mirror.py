@@ -16,6 +16,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.mirror.drift import (
     START,
     DriftFinding,
@@ -29,6 +30,7 @@ from ingestd.mirror.port import (
     Claim,
     ClaimPart,
     DeliveryAttempt,
+    HeldRun,
     Kind,
     LaneBlocker,
     LaneState,
@@ -171,9 +173,10 @@ class MemoryMirror:
     async def lane(self, sink: int) -> LaneState | None:
         return next((state for state in await self.lanes() if state.id == sink), None)
 
-    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> Sequence[HeldRun]:
         known = self._sinks[sink]
         known.state = replace(known.state, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
+        return ()
 
     async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         if lost and self._sinks[sink].state.sink_id != lost:
@@ -418,9 +421,14 @@ class MemoryMirror:
         return UnexplainedPage(entries=tuple(one for _, one in found[:limit]), next=more)
 
     async def end_check(
-        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+        self,
+        check: int,
+        *,
+        unexplained: RemoveUnexplained = "keep",
+        guards: Collection[Guard] = (),
+        doubt: bool = False,
     ) -> DriftStatus:
-        del doubt  # Memory is never replaced by an older copy.
+        del doubt, guards  # Memory is never replaced by an older copy, and adopts nothing of an author.
         ended = self._checks.pop(check)
         sink, at = self._sinks[ended.sink], float(next(self._clock))
         if ended.lost:

@@ -17,7 +17,7 @@ Values: TypeAlias = dict[str, dict[str, tuple[str | None, str]]]
 """By label of the sink, then by key: value and data type."""
 
 LABELS = ("Budget", "Readings")
-GUARD = "{removed: 60, changed: 60, minimum: 4, empty: false, factors: false, types: false}"
+GUARD = "{removed: 60, changed: 60, minimum: 4, factors: null}"
 
 
 class PlanScene:

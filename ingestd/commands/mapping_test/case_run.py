@@ -36,7 +36,13 @@ class MappingRule(msgspec.Struct, frozen=True, kw_only=True):
     mapping: Mapping
 
 
-class _CaseOutput(msgspec.Struct):
+class CaseOutput(msgspec.Struct):
+    """What a mapping makes of records.
+
+    ``entries``: value and data type by key. ``rejects``: position, as text, and reason of each rejected record. ``made_by``: the
+    keys that each rule makes. ``broken``: why all records are rejected as a whole, or None.
+    """
+
     entries: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     rejects: list[tuple[str, str]] = msgspec.field(default_factory=list)
     made_by: dict[int, set[str]] = msgspec.field(default_factory=dict)
@@ -84,8 +90,25 @@ def run_case(
     sample: Callable[[Path], Iterator[Batch]],
     groups: Aggregation | None = None,
 ) -> CaseResult:
+    """Map the records of a case, and compare; the arguments are those of `map_case`."""
+    output = map_case(case, mapping=mapping, rules=rules, sample=sample, groups=groups)
+    expected = {entry.key for entry in case.entries}
+    return CaseResult(
+        differences=tuple(_differences(case, output)),
+        covered=frozenset(index for index, keys in output.made_by.items() if keys & expected),
+    )
+
+
+def map_case(
+    case: MappingCase,
+    *,
+    mapping: Mapping,
+    sample: Callable[[Path], Iterator[Batch]],
+    rules: tuple[MappingRule, ...] = (),
+    groups: Aggregation | None = None,
+) -> CaseOutput:
     """Map the records of a case. ``sample`` reads a file with the source's format. ``groups``: the group stage."""
-    output = _CaseOutput()
+    output = CaseOutput()
     batches: Iterator[Batch] = (
         dataclasses.replace(batch, facts={**batch.facts, **case.facts})
         for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),)))
@@ -100,15 +123,11 @@ def run_case(
             _map(batch, mapping, rules, output, fields)
     except SourceError as error:
         output.broken = str(error)
-    expected = {entry.key for entry in case.entries}
-    return CaseResult(
-        differences=tuple(_differences(case, output)),
-        covered=frozenset(index for index, keys in output.made_by.items() if keys & expected),
-    )
+    return output
 
 
 def _grouped(
-    batches: Iterator[Batch], groups: Aggregation, output: _CaseOutput, fields: _CaseFields
+    batches: Iterator[Batch], groups: Aggregation, output: CaseOutput, fields: _CaseFields
 ) -> Iterator[Batch]:
     """Yield the groups of all batches; add the rejected records to the output."""
     with GroupStage(groups, Path(gettempdir())) as stage:
@@ -131,7 +150,7 @@ def _batch(case: MappingCase) -> Batch:
 
 
 def _map(
-    batch: Batch, mapping: Mapping, rules: tuple[MappingRule, ...], output: _CaseOutput, fields: _CaseFields
+    batch: Batch, mapping: Mapping, rules: tuple[MappingRule, ...], output: CaseOutput, fields: _CaseFields
 ) -> None:
     batch = reject_unreadable(batch, mapping)
     fields.add(batch)
@@ -149,7 +168,7 @@ def _map(
         output.made_by.setdefault(index, set()).update(made.intersection(alone.entries["key"]))
 
 
-def _differences(case: MappingCase, output: _CaseOutput) -> Iterator[tuple[int, str]]:
+def _differences(case: MappingCase, output: CaseOutput) -> Iterator[tuple[int, str]]:
     if output.broken is not None:
         if case.broken is None or case.broken not in output.broken:
             yield case.line, f"the whole source was rejected: {output.broken}"
@@ -160,7 +179,7 @@ def _differences(case: MappingCase, output: _CaseOutput) -> Iterator[tuple[int, 
     yield from _reject_differences(case, output)
 
 
-def _entry_differences(case: MappingCase, output: _CaseOutput) -> Iterator[tuple[int, str]]:
+def _entry_differences(case: MappingCase, output: CaseOutput) -> Iterator[tuple[int, str]]:
     for entry in case.entries:
         found = output.entries.get(entry.key)
         if found is None:
@@ -176,7 +195,7 @@ def _entry_differences(case: MappingCase, output: _CaseOutput) -> Iterator[tuple
                 yield case.line, f"{key} = {_text(value)} ({data_type}) was not expected"
 
 
-def _reject_differences(case: MappingCase, output: _CaseOutput) -> Iterator[tuple[int, str]]:
+def _reject_differences(case: MappingCase, output: CaseOutput) -> Iterator[tuple[int, str]]:
     left = list(output.rejects)
     for expected in case.rejected:
         matching = [

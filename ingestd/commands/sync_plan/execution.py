@@ -48,10 +48,12 @@ class Interrupted(Exception):
         self.exit_status = 128 + signal.Signals[name].value
 
 
-async def plan(configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit) -> Planned:
+async def plan(
+    configuration: Configuration, names: Sequence[str], *, rows: int, emit: Emit, own_process: bool = True
+) -> Planned:
     """Return what a sync of the pipelines ``names`` would do. Nothing is written except a private temporary folder.
 
-    A running daemon is not delayed. ``rows``: see `make_plan`.
+    A running daemon is not delayed. ``rows``: see `make_plan`. ``own_process``: see `sync`.
 
     Raises:
         MirrorError: the state file can't be read.
@@ -64,7 +66,10 @@ async def plan(configuration: Configuration, names: Sequence[str], *, rows: int,
             with closing(copy):
                 return await make_plan(configuration, names, copy=copy, rows=rows, emit=emit)
 
-    return await _until_signal(make)
+    if own_process:
+        return await _until_signal(make)
+    with mirror_failures_alone():
+        return await make()
 
 
 async def sync_planned(

@@ -21,8 +21,8 @@ import polars as pl
 from ingestd.core.errors import SourceBroken
 from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operands, sum_text
 from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
-from ingestd.core.mapping.absent_fields import no_field_sentence
-from ingestd.core.mapping.column import column_named
+from ingestd.core.mapping.absent_fields import OPTIONAL
+from ingestd.core.mapping.column import column_named, no_column_sentence
 from ingestd.core.mapping.program import ORDER, Program, compile_program
 from ingestd.core.mapping.specification import EntrySpec
 from ingestd.core.mapping.typed import any_fault
@@ -132,7 +132,7 @@ class Aggregation:
 
     def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
         """See `ingestd.core.mapping.absent_fields.NamesFields`."""
-        return no_field_sentence(name, columns, header=header)
+        return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
 
     def states(self, batch: Batch) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
         """Return a state for each record, in their order, and the rejected records.

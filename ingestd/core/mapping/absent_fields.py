@@ -13,8 +13,6 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.column import listed
-from ingestd.core.phrases import nearest
 from ingestd.core.record import Batch
 
 ChildField: TypeAlias = tuple[tuple[str, ...], str]
@@ -122,15 +120,6 @@ class AbsentFields:
         if not absent:
             return None
         return AbsentField(name=absent[0], sentence=self._user.absent_sentence(absent[0], columns, header=False))
-
-
-def no_field_sentence(name: str, columns: Sequence[str], *, header: bool) -> str:
-    """Return a sentence about an absent field, with the existing ones and the nearest of them."""
-    there = (
-        f"There is no column '{name}'; the columns are" if header else f"No record has a field '{name}'; the fields are"
-    )
-    hint = nearest(name, columns) or " Is it the right source, and the right mapping?"
-    return f"{there} {listed(columns)}.{hint} {OPTIONAL}"
 
 
 def _child_field(absent: ChildField) -> AbsentField:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
+
+from ingestd.core.phrases import nearest
 
 
 def column_named(name: str) -> pl.Expr:
     """Return the column with exactly this name; ``pl.col`` takes ``*`` and ``^…$`` as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
+
+
+def no_column_sentence(name: str, columns: Sequence[str], *, header: bool = True) -> str:
+    """Return a sentence about a missing column, or field of all records, with the existing ones and the nearest of them."""
+    there = (
+        f"There is no column '{name}'; the columns are" if header else f"No record has a field '{name}'; the fields are"
+    )
+    hint = nearest(name, columns) or f" Is it the right {'file' if header else 'source'}, and the right mapping?"
+    return f"{there} {listed(columns)}.{hint}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -29,10 +29,10 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField, no_field_sentence
+from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField
 from ingestd.core.mapping.child_fields import OBJECT
 from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, Children, expand
-from ingestd.core.mapping.column import column_named, listed
+from ingestd.core.mapping.column import column_named, listed, no_column_sentence
 from ingestd.core.mapping.program import ORDER, compile_program
 from ingestd.core.mapping.rule_group import (
     DEADBAND,
@@ -285,7 +285,7 @@ class Mapping:
             return _no_unit(name)
         if any(spec.selection is not None and name in spec.selection.match for spec in self._specs):
             return f"The mapping selects none of the columns {listed(columns)} (columns: {name}). {OPTIONAL}"
-        return no_field_sentence(name, columns, header=header)
+        return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
 
     def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
         """See `ingestd.core.unreadable.UsesColumns`; columns that a selection finds are used, too."""

@@ -52,6 +52,7 @@ class SqliteMirror:
             claimed_segments=claimed_segments,
             watched=watched,
             sequence=sequence,
+            first_readings=self.intake.first_readings,
             announce=self._announce,
             on_written=self._report_acknowledged,
         )

@@ -14,12 +14,22 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
-from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
+from ingestd.mirror.port import (
+    Claim,
+    ClaimPart,
+    ColumnsOf,
+    DeliveryAttempt,
+    HeldRun,
+    LaneBlocker,
+    LaneState,
+    RejectedEntry,
+)
 from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
 from ingestd.mirror.sqlite.entries.adoption import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of, live_body
 from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entries
+from ingestd.mirror.sqlite.runs.first_readings import FirstReadings, note_found
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
@@ -38,7 +48,7 @@ class DeliveryStore:
 
     On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
     and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
-    rejected entries.
+    rejected entries. ``first_readings``: compares readings with the entries of the service at the first adoption of a sink.
     """
 
     def __init__(
@@ -49,6 +59,7 @@ class DeliveryStore:
         claimed_segments: ClaimedSegments,
         watched: set[int],
         sequence: SequenceFile,
+        first_readings: FirstReadings,
         announce: Callable[[int], None],
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
@@ -57,6 +68,7 @@ class DeliveryStore:
         self._claimed = claimed_segments
         self._watched = watched
         self._sequence = sequence
+        self._first_readings = first_readings
         self._announce = announce
         self.columns_of: ColumnsOf = lambda *_: ()
         self._claiming = threading.Lock()
@@ -178,19 +190,43 @@ class DeliveryStore:
             self._claimed.release(segments)
 
     @threaded("_writes")
-    def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """Store the service's ids of a sink."""
+    def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> Sequence[HeldRun]:
+        """Store the service's ids of a sink.
+
+        At its first adoption, return the readings that the guard holds because they contradict its entries.
+        """
         self._deferred.write_all()
-        with self._state.writing() as connection:
-            earlier = self._sequence.is_earlier(sink_id)
-            was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
-            connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
-            if adopted and not was_adopted:
-                # Entries that a source names in a later pass are explained.
-                connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
-                connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        with self._state.reading() as reader:
+            pipelines = [name for (name,) in reader.execute(SQL["pipeline_names"])]
+            is_first = reader.execute(SQL["sink_adoption"], (sink,)).fetchone()[1] is None
+        held: Sequence[HeldRun] = ()
+        with self._first_readings.none_ending(pipelines if adopted and is_first else ()):
+            compared = None
+            if adopted and is_first:
+                with self._state.reading() as reader:
+                    compared = self._first_readings.measure(reader, sink)
+            with self._state.writing() as connection:
+                earlier = self._sequence.is_earlier(sink_id)
+                was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
+                connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
+                if adopted and is_first:
+                    held = self._first_readings.hold(connection, sink, compared)
+                if adopted and not was_adopted:
+                    # Entries that a source names in a later pass are explained.
+                    connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
+                    connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        if is_first:
+            self._forget_found(sink)
         if adopted:
             self._sequence.add_sink(sink_id)
+        return held
+
+    def _forget_found(self, sink: int) -> None:
+        """Delete what `note_found` has kept: of an interrupted adoption, or after the comparison."""
+        deleted = _PAGE
+        while deleted == _PAGE:
+            with self._state.writing() as connection:
+                deleted = connection.execute(SQL["found_clear"], (-sink, _PAGE)).rowcount
 
     @threaded("_writes")
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:
@@ -222,6 +258,8 @@ class DeliveryStore:
         acknowledged = 0
         for page in entries.iter_slices(_PAGE):
             with self._state.writing() as connection:
+                if connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[1] is None:
+                    note_found(connection, sink, page)
                 acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed, at=self._now())
         return acknowledged
 

@@ -8,11 +8,12 @@ the check and was not pending then.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 import polars as pl
 
+from ingestd.core.guard import Guard, RunEffect, hold_reasons
 from ingestd.mirror.drift import RemoveUnexplained
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
@@ -83,12 +84,19 @@ class Comparison:
         """Yield the keys that no source has named and that the service no longer has."""
         yield from self._reader.execute(SQL["check_unnamed_vanished"])
 
-    def unexplained(self, which: RemoveUnexplained) -> Iterator[str]:
-        """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`."""
+    def unexplained(self, which: RemoveUnexplained, guards: Collection[Guard], entries: int) -> Iterator[str]:
+        """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`.
+
+        Entries that only their author shows are kept if a guard would hold their removal from ``entries`` of the service.
+        """
         if which == "keep":
             return
         earlier = bool(self._reader.execute(SQL["sink_adoption"], (self._sink,)).fetchone()[2])
         author = self._author() if earlier and which == "own" else None
+        if author is not None:
+            owned = self._reader.execute(SQL["check_of_author"], {"sink": self._sink, "author": author}).fetchone()[0]
+            effect = RunEffect(before=entries, created=0, updated=0, removed=owned)
+            author = None if any(hold_reasons(guard, effect) for guard in guards) else author
         parameters = {"sink": self._sink, "all": which == "remove", "earlier": earlier, "author": author}
         for (key,) in self._reader.execute(SQL["check_unexplained"], parameters):
             yield key

@@ -14,6 +14,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
+from ingestd.core.guard import Guard
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.drift.comparison import Comparison
 from ingestd.mirror.sqlite.entries.adoption import keep_as_delivered, queue_again
@@ -102,13 +103,21 @@ class DriftStore:
         return check
 
     @threaded("_thread")
-    def end_check(self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False) -> DriftStatus:
+    def end_check(
+        self,
+        check: int,
+        *,
+        unexplained: RemoveUnexplained = "keep",
+        guards: Collection[Guard] = (),
+        doubt: bool = False,
+    ) -> DriftStatus:
         """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
         ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
         longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
-        entries, if there is exactly one. ``doubt``: if the mirror may not know everything that was sent to the sink, send again
-        the entries that differ and that sources have named since the start. Keys unknown to the mirror become unexplained.
+        entries, if there is exactly one. The latter stay if one of ``guards`` would hold their removal. ``doubt``: if the mirror
+        may not know everything that was sent to the sink, send again the entries that differ and that sources have named since
+        the start. Keys unknown to the mirror become unexplained.
 
         If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
 
@@ -125,7 +134,7 @@ class DriftStore:
                 self._in_windows(sink, "dropped", "dropped_forget")
                 if doubt:
                     repaired = self._end_doubt(sink)
-                swept = self._sweep(sink, comparison.unexplained(unexplained))
+                swept = self._sweep(sink, comparison.unexplained(unexplained, guards, counts.entries))
                 numbers = {
                     "entries": counts.entries,
                     "added": counts.added,

@@ -11,6 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
@@ -39,6 +40,7 @@ from ingestd.mirror.sqlite.rejections.rejected_rows import (
     store_rejected_records,
 )
 from ingestd.mirror.sqlite.runs.acknowledgement import acknowledgement_of, resolve
+from ingestd.mirror.sqlite.runs.first_readings import FirstReadings
 from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.runs.history import content_before
 from ingestd.mirror.sqlite.runs.pruner import Pruner
@@ -84,6 +86,9 @@ class IntakeStore:
         self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
         self._finisher = RunFinisher(state, self._writer, now=now, announce=self._announce_durable)
         self._retry = RetriedRecords(self._writer, now=now)
+        self.first_readings = FirstReadings(
+            now=now, open_runs=lambda: [*self._runs.values()], ending=self._finisher.ending
+        )
         self._runs: dict[int, RunState] = {}
         self._retries: dict[int, int] = {}
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
@@ -245,37 +250,41 @@ class IntakeStore:
     ) -> int:
         """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
 
-        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. It has no effect on the first
-        run of the partition. ``can_hold``: the caller may pass reasons to `finish_run`.
+        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. The first run of a partition is
+        compared with entries that the service had before; see `FirstReadings`. ``can_hold``: the caller may pass reasons to
+        `finish_run`.
         """
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped, was_read, exact = connection.execute(
+            pipeline, sink, repeats, remapped, was_read, exact, found, is_unknown, first = connection.execute(
                 SQL["partition_context"], (partition,)
             ).fetchone()
-            if not was_read:  # there is nothing to compare with
+            if is_unknown and snapshot and guard is not None and first is None:
+                connection.execute(SQL["first_reading_guard"], (msgspec.json.encode(guard).decode(), partition))
+            if not was_read and not found:  # there is nothing to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
-        # This run supersedes one that could neither finish nor fail because the disk was full.
-        self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
-        self._runs[run] = RunState(
-            id=run,
-            partition=partition,
-            pipeline=pipeline,
-            sink=sink,
-            snapshot=snapshot,
-            whole=whole,
-            staged=snapshot and bool(repeats or remapped or guard or can_hold),
-            remapped=bool(remapped),
-            has_rejected=has_rejected,
-            retries=self._retries.get(partition, 0),
-            guard=guard or (Guard() if can_hold else None) if snapshot else None,
-            only_guarded=snapshot and not (repeats or remapped),
-            repeated_keys=self._finisher.repeated_keys(partition),
-            positions_exact=bool(exact),
-            fresh=not was_read,
-        )
+            # In the transaction, because the end of an adoption looks for open runs.
+            # This run supersedes one that could neither finish nor fail because the disk was full.
+            self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
+            self._runs[run] = RunState(
+                id=run,
+                partition=partition,
+                pipeline=pipeline,
+                sink=sink,
+                snapshot=snapshot,
+                whole=whole,
+                staged=snapshot and bool(repeats or remapped or guard or can_hold),
+                remapped=bool(remapped),
+                has_rejected=has_rejected,
+                retries=self._retries.get(partition, 0),
+                guard=guard or (Guard() if can_hold else None) if snapshot else None,
+                only_guarded=snapshot and not (repeats or remapped),
+                repeated_keys=self._finisher.repeated_keys(partition),
+                positions_exact=bool(exact),
+                fresh=not was_read,
+            )
         return run
 
     def commit(

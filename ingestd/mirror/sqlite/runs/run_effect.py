@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
-from ingestd.core.guard import RunEffect, count_near_factors
+from ingestd.core.guard import EXAMPLES, Example, Guard, RunEffect, may_hold
+from ingestd.core.unit_factors import as_numbers, find_near_factors
 from ingestd.mirror.port import Removal
 from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
@@ -32,6 +35,10 @@ UNSTAGED = {"key": str, "row_hash": int}
 """The columns of ``entries_unstaged``."""
 
 
+_VALUES = {"value": str}
+"""The column of ``entries_before``."""
+
+
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a run. ``collides``: its differences do not show which record owns a key."""
 
@@ -39,10 +46,71 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     collides: bool
 
 
-def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series | None, deletes: Removal) -> Measured:
-    """Compare the staged entries of a run with the mirror, in pages. ``seen``: the row hashes of a whole reading (Int64)."""
-    before = reader.execute(SQL["entries_count"], (run.sink, run.partition)).fetchone()[0]
-    counts, near, collides, after = Counter[str](), Counter[str](), False, ""
+class Tally:
+    """Counts of entries, and the first examples of each kind, as in `RunEffect`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.near: Counter[str] = Counter()
+        self.examples: defaultdict[str, list[Example]] = defaultdict(list)
+
+    def add_updates(self, updated: pl.DataFrame) -> None:
+        """Add entries with another value than before: key, value, data_type, old_value, old_type."""
+        retyped = updated.filter(pl.col("old_type") != pl.col("data_type"))
+        self.counts["updated"] += updated.height
+        self.counts["retyped"] += retyped.height
+        self._show("changed", updated)
+        self._show("retyped", retyped)
+        for factor, mask in find_near_factors(updated["old_value"], updated["value"]).items():
+            self.near[factor] += int(mask.sum())
+            self._show(factor, updated.filter(mask))
+
+    def add_removals(self, reader: sqlite3.Connection, sink: int, keys: pl.Series) -> None:
+        """Add entries that the run removes."""
+        self.counts["removed"] += keys.len()
+        if missing := keys.head(EXAMPLES - len(self.examples["removed"])).to_list():
+            none = pl.lit(None, dtype=pl.String)
+            known = known_entries(reader, sink, missing)
+            self._show("removed", known.with_columns(none.alias("value"), none.alias("data_type")))
+
+    def effect(self, *, before: int, numeric: int, created: int, empty: bool = False) -> RunEffect:
+        """Return the effect of what was added."""
+        return RunEffect(
+            before=before,
+            created=created,
+            updated=self.counts["updated"],
+            removed=self.counts["removed"],
+            retyped=self.counts["retyped"],
+            numeric=numeric,
+            near=dict(self.near),
+            empty=empty,
+            examples={kind: tuple(shown) for kind, shown in self.examples.items()},
+        )
+
+    def _show(self, kind: str, entries: pl.DataFrame) -> None:
+        first = entries.head(EXAMPLES - len(self.examples[kind]))
+        columns = ("key", "old_value", "old_type", "value", "data_type")
+        self.examples[kind] += [
+            Example(key=key, old=old, old_type=old_type, new=new, new_type=new_type)
+            for key, old, old_type, new, new_type in first.select(columns).iter_rows()
+        ]
+
+
+def measure_effect(
+    reader: sqlite3.Connection,
+    run: RunState,
+    guard: Guard,
+    *,
+    seen: pl.Series | None,
+    deletes: Removal,
+    unnamed: Iterable[str] = (),
+) -> Measured:
+    """Compare the staged entries of a run with the mirror, in pages.
+
+    ``seen``: the row hashes of a whole reading (Int64). ``unnamed``: the keys that a partial one removes. ``before`` and
+    ``numeric`` of the effect are 0 if the decision of ``guard`` does not depend on them, because they need all entries.
+    """
+    tally, created, collides, after = Tally(), 0, False, ""
     hashes = SeenHashes(seen) if seen is not None else None
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
@@ -51,38 +119,41 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
             kept = find_kept(reader, page, sink=run.sink, partition=run.partition)
             collides = bool(kept["old_hash"].is_in(seen.implode()).any())
         page = page.filter(pl.col("value").is_not_null())
-        joined = page.join(known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left")
+        joined = page.join(
+            known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left", maintain_order="left"
+        )
         exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
         joined = compare_with_known(reader, run.sink, joined)
         updated = joined.filter(exists & ~pl.col("equal"))
-        numeric, of_page = count_near_factors(updated["old_value"], updated["value"])
-        counts["created"] += joined.filter(~exists.fill_null(value=False)).height
-        counts["updated"] += updated.height
-        counts["retyped"] += updated.filter(pl.col("old_type") != pl.col("data_type")).height
-        counts["numeric"] += numeric
-        near.update(of_page)
+        created += joined.filter(~exists.fill_null(value=False)).height
+        tally.add_updates(updated)
         own = pl.col("partition") == run.partition
         collides = collides or bool(updated.filter(~own).height)
         if hashes is not None and not collides:
             other_record = joined.filter(exists & own & (pl.col("old_hash") != pl.col("row_hash")))
             collides = not hashes.mask_absent(other_record["old_hash"]).all()
-    effect = RunEffect(
-        before=before,
-        created=counts["created"],
-        updated=counts["updated"],
-        removed=_removed(reader, run, hashes) if hashes is not None and deletes == "remove" else 0,
-        retyped=counts["retyped"],
-        numeric=counts["numeric"],
-        near=dict(near),
-        empty=seen is not None and not seen.len(),
-    )
+    if hashes is not None and deletes == "remove":
+        _add_removals(reader, run, hashes, tally)
+    tally.add_removals(reader, run.sink, pl.Series(unnamed, dtype=pl.String))
+    effect = tally.effect(before=0, numeric=0, created=created, empty=seen is not None and not seen.len())
+    if may_hold(guard, effect):
+        effect = _with_totals(reader, run, effect)
     return Measured(effect=effect, collides=collides and not run.whole)
 
 
-def _removed(reader: sqlite3.Connection, run: RunState, seen: SeenHashes) -> int:
+def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: Tally) -> None:
     parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
     is_every = run.remapped and run.whole
-    return sum(
-        frame.height if is_every else int(seen.mask_absent(frame["row_hash"]).sum())
-        for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED)
-    )
+    for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):
+        removed = frame if is_every else frame.filter(seen.mask_absent(frame["row_hash"]))
+        tally.add_removals(reader, run.sink, removed["key"])
+
+
+def _with_totals(reader: sqlite3.Connection, run: RunState, effect: RunEffect) -> RunEffect:
+    """Return the effect with the numbers of entries before the run."""
+    parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
+    before = numeric = 0
+    for frame in read_frames(reader.execute(SQL["entries_before"], parameters), _VALUES):
+        numbers = as_numbers(frame["value"])
+        before, numeric = before + numbers.len(), numeric + numbers.len() - numbers.null_count()
+    return replace(effect, before=before, numeric=numeric)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import polars as pl
-from msgspec.structs import replace
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
@@ -90,10 +89,10 @@ class RunFinisher:
             if run.guard is not None and (end.seen is not None or end.partial) and not collides:
                 with self._state.reading() as reader:
                     hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
-                    measured = measure_effect(reader, run, seen=hashes, deletes=end.deletes)
-                    known = hold_of(reader, run.partition)
                     unnamed = find_unnamed(reader, run, end)
-                effect = replace(measured.effect, removed=measured.effect.removed + len(unnamed))
+                    measured = measure_effect(reader, run, run.guard, seen=hashes, deletes=end.deletes, unnamed=unnamed)
+                    known = hold_of(reader, run.partition)
+                effect = measured.effect
                 reasons = (*hold_reasons(run.guard, effect), *(end.reasons if effect.changed else ()))
                 # What a partial reading removes can't be held: a whole one decides.
                 collides = measured.collides or bool(reasons and unnamed)
@@ -111,7 +110,7 @@ class RunFinisher:
             return
         with self._ending[run.pipeline]:
             with self._state.reading() as reader:
-                measured = measure_effect(reader, run, seen=None, deletes="keep")
+                measured = measure_effect(reader, run, run.guard, seen=None, deletes="keep")
             if not measured.collides and not hold_reasons(run.guard, measured.effect):
                 self._apply_staged(run)
 

@@ -66,3 +66,74 @@ SELECT e.key, e.row_hash FROM entry e WHERE e.sink = :sink AND e.partition = :pa
 
 -- name: entries_count
 SELECT count(*) FROM entry WHERE sink = ? AND partition = ? AND NOT removed
+
+-- The values of a partition before a run, with those of entries of no source that the run names.
+-- name: entries_before
+SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partition = :partition
+  OR (e.partition = 0 AND EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)))
+
+-- First readings of a sink with unknown entries; see first_readings.py.
+
+-- name: first_reading_guard
+UPDATE partition SET first_guard = ? WHERE id = ?
+
+-- name: found_write
+INSERT INTO staging (run, key, value, data_type, row_hash)
+SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', 0 FROM json_each(?) WHERE true
+ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type
+
+-- name: staging_any
+SELECT EXISTS (SELECT 1 FROM staging WHERE run = ?)
+
+-- name: found_clear
+DELETE FROM staging WHERE run = ?1 AND key IN (SELECT key FROM staging WHERE run = ?1 ORDER BY key LIMIT ?2)
+
+-- What the partitions name and the service has.
+-- name: first_compared
+SELECT e.partition, e.key, e.value, e.data_type, f.value, f.data_type
+FROM staging f CROSS JOIN entry e ON e.sink = :sink AND e.key = f.key
+WHERE f.run = :found AND e.partition <> 0 AND NOT e.removed ORDER BY f.key
+
+-- name: first_readings
+SELECT p.id, p.first_guard, (SELECT coalesce(sum(s.live), 0) FROM segment s WHERE s.partition = p.id AND s.kind <> 'delete'),
+  l.name, coalesce(p.last_run, 0), p.cursor, p.deletes, p.repeats, p.retries
+FROM partition p JOIN pipeline l ON l.id = p.pipeline
+WHERE p.sink = :sink AND p.first_guard IS NOT NULL
+
+-- A page of the entries that sources name.
+-- name: first_entries
+SELECT partition, key, value, data_type, row_hash, position, segment FROM entry
+WHERE sink = ? AND key > ? AND partition <> 0 AND NOT removed ORDER BY key LIMIT ?
+
+-- name: first_stage
+INSERT INTO staging (run, key, value, data_type, row_hash, position) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: first_withdraw
+DELETE FROM entry WHERE sink = ? AND key = ?
+
+-- The adoption overwrites no value of the service.
+-- name: first_forget_former
+DELETE FROM former WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) AND ending = 'overwritten'
+
+-- name: first_forget_names
+DELETE FROM also_named WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys)) RETURNING partition
+
+-- name: also_named_end
+DELETE FROM also_named WHERE partition = ? AND sink = ?
+
+-- name: first_reading_withdrawn
+UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 0, awaiting = 0, positions_exact = 0 WHERE id = ?
+
+-- name: run_withdrawn
+UPDATE run SET created = 0, updated = 0 WHERE id = ?
+
+-- name: first_restore
+INSERT INTO entry (sink, key, value, data_type, segment, removed, partition, run, row_hash)
+SELECT :sink, f.key, f.value, f.data_type, 0, 0, 0, 0, 0 FROM staging f
+WHERE f.run = :found AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = f.key)
+
+-- name: first_readings_over
+UPDATE partition SET first_guard = NULL WHERE sink = :sink AND first_guard IS NOT NULL
+
+-- name: sink_found
+UPDATE sink SET found = :found WHERE id = :sink

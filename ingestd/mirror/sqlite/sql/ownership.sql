@@ -93,6 +93,11 @@ WHERE e.sink = :sink AND NOT e.removed AND abs(e.segment) NOT IN (SELECT segment
   WHERE q.id = e.partition AND q.sink = e.sink AND m.active AND NOT (q.retired AND m.whole))
 LIMIT 2
 
+-- The number of entries of no source with this author.
+-- name: check_of_author
+SELECT count(*) FROM entry e CROSS JOIN temp.seen s ON s.key = e.key
+WHERE e.sink = :sink AND NOT e.removed AND e.partition = 0 AND s.author = :author
+
 -- name: check_unexplained
 SELECT e.key FROM entry e CROSS JOIN temp.seen s ON s.key = e.key LEFT JOIN partition p ON p.id = e.partition
 LEFT JOIN pipeline l ON l.id = p.pipeline

@@ -101,3 +101,25 @@ async def test_a_response_about_another_key_is_unreadable(client_of: Callable[[H
     assert (await done(client.mass_update_entry("w", "s", key="x", value="x"))).value == "x"
     with pytest.raises(UnreadableResponse, match="names another key"):
         await done(client.mass_update_entry("w", "s", key="y", value="x"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (
+            {"detail": "/0/key is blank.", "errors": [{"pointer": "/0/key", "detail": "/0/key is blank."}]},
+            "/0/key is blank.",
+        ),
+        ({"title": "Bad", "errors": [{"pointer": "/a", "detail": "/a is blank."}]}, "Bad (/a is blank.)"),
+        ({"title": "Bad", "errors": [{"pointer": "/a", "code": "blank"}]}, "Bad (/a: blank)"),
+        ({"detail": "The request is not what the service takes."}, ""),
+    ],
+)
+async def test_an_error_says_each_sentence_once(
+    client_of: Callable[[Handler], AnyClient], problem: dict[str, object], words: str
+) -> None:
+    client = client_of(lambda _: httpx.Response(400, json=problem))
+    with pytest.raises(ServiceError) as caught:
+        await done(client.list_workspaces())
+    said = f" The service says: {words}" if words else ""
+    assert str(caught.value) == f"workspaces.list: The request is not what the service takes (400).{said}"

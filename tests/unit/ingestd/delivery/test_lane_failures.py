@@ -12,7 +12,7 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
+from ingestd.mirror.port import Claim, DeliveryAttempt, HeldRun, LaneBlocker, LaneState, RejectedEntry
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
@@ -55,9 +55,9 @@ class FailingMirror(MemoryMirror):
         self._fail_if_due("lanes")
         return await super().lanes()
 
-    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> Sequence[HeldRun]:
         self._fail_if_due("remember_sink")
-        await super().remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
+        return await super().remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
 
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
         self._fail_if_due("claim")

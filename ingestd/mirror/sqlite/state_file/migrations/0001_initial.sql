@@ -14,6 +14,8 @@ CREATE TABLE sink (
   adopted_at   REAL,
   -- 1: an earlier state file wrote the sink.
   earlier      INTEGER NOT NULL DEFAULT 0,
+  -- 1: the service had entries at the first adoption. Each first reading of a partition is then compared with them.
+  found        INTEGER NOT NULL DEFAULT 0,
   UNIQUE (workspace, addressed_by, name)
 );
 
@@ -65,6 +67,8 @@ CREATE TABLE partition (
   replayable      INTEGER NOT NULL DEFAULT 1,
   -- The highest row number that an incremental partition has read: a reading from the start that ends before it misses rows.
   last_row        INTEGER NOT NULL DEFAULT 0,
+  -- JSON: the guard of a reading before the first adoption of the sink, which compares it; NULL: there is nothing to compare.
+  first_guard     TEXT,
   UNIQUE (pipeline, name)
 );
 CREATE INDEX partition_by_run ON partition (pipeline, last_run);

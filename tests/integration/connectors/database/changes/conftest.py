@@ -22,12 +22,13 @@ def postgresql_server_of_tests() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgresql(postgresql_server_of_tests: PostgresServer, tmp_path: Path) -> DatabaseScene:
-    return postgresql_scene(postgresql_server_of_tests, tmp_path).create_table()
+def postgresql(postgresql_server_of_tests: PostgresServer, tmp_path: Path) -> Iterator[DatabaseScene]:
+    with closing(postgresql_scene(postgresql_server_of_tests, tmp_path).create_table()) as scene:
+        yield scene
 
 
 @pytest.fixture
-def mariadb(mariadb_url: str, mariadb_restart: Callable[[], None] | None, tmp_path: Path) -> DatabaseScene:
+def mariadb(mariadb_url: str, mariadb_restart: Callable[[], None] | None, tmp_path: Path) -> Iterator[DatabaseScene]:
 
     def connect() -> Any:
         # Without gap locks, so that writers of different rows do not wait for each other.
@@ -40,19 +41,22 @@ def mariadb(mariadb_url: str, mariadb_restart: Callable[[], None] | None, tmp_pa
         statements.execute("XA RECOVER FORMAT='SQL'")
         for *_, name in statements.fetchall():
             statements.execute(f"XA ROLLBACK {name}")
-    return DatabaseScene(
+    scene = DatabaseScene(
         kind="mariadb",
         url=mariadb_url,
         clock="NOW(6)",
         client=lambda: SqlClient("mariadb", connect),
         base=tmp_path,
         restart=mariadb_restart,
-    ).create_table()
+    )
+    with closing(scene.create_table()):
+        yield scene
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> DatabaseScene:
-    return sqlite_scene(tmp_path)
+def sqlite(tmp_path: Path) -> Iterator[DatabaseScene]:
+    with closing(sqlite_scene(tmp_path)) as scene:
+        yield scene
 
 
 @pytest.fixture

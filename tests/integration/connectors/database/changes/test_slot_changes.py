@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def scene(server: PostgresServer, tmp_path: Path) -> Iterator[DatabaseScene]:
         'CREATE PUBLICATION "Parts" FOR TABLE p',
         "SELECT pg_create_logical_replication_slot('ingestd_p', 'pgoutput')",
     )
-    yield scene
+    with closing(scene):
+        yield scene
     scene.do(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots", 'DROP PUBLICATION IF EXISTS "Parts"'
     )
@@ -90,8 +92,9 @@ def test_a_large_value_that_an_update_leaves_is_read_from_the_table(
     mirrored.poll()
     scene.do("UPDATE p SET v = 'b' WHERE id = 1")  # the slot has no value for large now
     options = DatabaseOptions.model_validate({"url": scene.url, "table": "p", "key": "id", "mode": "changes"} | SLOT)
-    connector = DatabaseConnector(options, SourceContext(pipeline="pipe", base=tmp_path, now=lambda: 0.0))
-    cursor = {row["id"]: row for row in rows(connector, None)}
+    context = SourceContext(pipeline="pipe", base=tmp_path, now=lambda: 0.0)
+    with closing(DatabaseConnector(options, context)) as connector:
+        cursor = {row["id"]: row for row in rows(connector, None)}
     assert (len(cursor["1"]["large"]), cursor["1"]["v"]) == (100_000, "b")
     assert mirrored.poll() == 1
     assert mirrored.entries()["1"] == "b"

@@ -50,6 +50,7 @@ def test_rows_are_found_before_at_and_after_the_wrap(server: PostgresServer, tmp
         (epoch,) = connection.execute("SELECT pg_current_xact_id()::text::numeric > 4294967296").fetchone() or (False,)
         assert epoch
     assert reader.whole == 1
+    scene.close()
 
 
 def test_a_server_that_is_restored_from_a_copy_is_read_whole(server: PostgresServer, tmp_path: Path) -> None:
@@ -68,3 +69,4 @@ def test_a_server_that_is_restored_from_a_copy_is_read_whole(server: PostgresSer
     reader.poll()
     assert reader.rows == scene.rows()
     assert reader.whole == 2
+    scene.close()

@@ -1,0 +1,148 @@
+"""A sink that was found by the names that people use: its entries as a frame, and writes of a whole frame."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec.structs import replace
+
+from ingestd.client.addresses import sinks_named, workspaces_named
+from ingestd.client.errors import NameAmbiguous, NameUnknown, value_of
+from ingestd.client.operations import ServiceMethods
+from ingestd.client.readers import reader
+from ingestd.client.records import SinkSummary, WorkspaceSummary
+from ingestd.client.request import Read
+from ingestd.core.phrases import nearest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ingestd.client.programs import Client
+    from ingestd.client.push import PushResult
+
+Named = TypeVar("Named", WorkspaceSummary, SinkSummary)
+
+_WORKSPACES: Read[tuple[WorkspaceSummary, ...]] = reader(tuple[WorkspaceSummary, ...])
+_SINKS: Read[tuple[SinkSummary, ...]] = reader(tuple[SinkSummary, ...])
+_SHOWN = 12
+"""Maximum number of names in a sentence."""
+
+
+class NamedSink:
+    """A sink of a client; `Client.sink` returns it. Each method reads the service again. ``workspace``: its id."""
+
+    def __init__(self, client: Client, workspace: str, found: SinkSummary) -> None:
+        self._client = client
+        self.workspace = workspace
+        self.id, self.label, self.visible_id = found.id, found.label, found.visible_id
+
+    def __repr__(self) -> str:
+        return f"<NamedSink {self.visible_id} {self.label!r}>"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the exact value of each key.
+
+        Raises:
+            ServiceError: the sink can't be read.
+        """
+        return {entry.key: entry.value for entry in self._client.get_sink(self.workspace, self.id).entries}
+
+    def to_polars(self, *, numeric: Collection[str] = ("scalar",)) -> pl.DataFrame:
+        """Return the entries, one a row, in the order of their creation.
+
+        Columns: ``key`` and ``value`` (exact text), ``number`` (Float64), ``data_type``, ``created_at`` and ``updated_at``
+        (UTC), ``created_by`` and ``updated_by``. ``number`` is the nearest number to the value, if the data type is one of
+        ``numeric``. It is null if the value is no number, or is out of the range of 64 bits.
+
+        Raises:
+            ServiceError: the sink can't be read.
+        """
+        from ingestd.client.sink_frame import entries_frame  # noqa: PLC0415 - other programs need no frames
+
+        return entries_frame(self._client.get_sink(self.workspace, self.id).entries, numeric=numeric)
+
+    def to_pandas(self, *, numeric: Collection[str] = ("scalar",)) -> Any:
+        """Return the frame of `to_polars` as one of pandas: texts as ``string``, missing numbers as NaN.
+
+        Raises:
+            ImportError: pandas is not installed.
+            ServiceError: the sink can't be read.
+        """
+        from ingestd.client.sink_frame import pandas_frame  # noqa: PLC0415 - as above
+
+        return pandas_frame(self.to_polars(numeric=numeric))
+
+    def push(
+        self,
+        rows: pl.DataFrame | Iterable[Mapping[str, Any]] | Any,
+        *,
+        key: str,
+        value: str,
+        data_type: str | None = None,
+        number: Literal["repr"] | None = None,
+        **rules: Any,
+    ) -> PushResult:
+        """Write an entry for each row, and return what was created, updated, unchanged and rejected.
+
+        ``rows``: a frame of polars or pandas, or an iterable of mappings. ``key`` and ``value``: a column, or a template of
+        columns such as ``{part}.mass``. ``data_type``: a data type or a template; None keeps that of a stored entry.
+        ``rules``: the settings ``values`` of a mapping, such as ``decimals=3`` or ``unit={"from": "g", "to": "kg"}``.
+
+        Text, integers and decimal numbers are written exactly. Floating-point numbers need a rule of writing: ``decimals``,
+        ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. The other rules apply to
+        that text.
+
+        Only entries that differ from the sink are sent, in requests of the size that the service takes. Nothing is removed.
+        If an error ends a push, call it again: what was stored before is then unchanged.
+
+        Raises:
+            InvalidPush: an argument can't be used; nothing was sent.
+            ServiceError: the service can't be used now, or not with this key. A note says how many entries were sent.
+        """
+        from ingestd.client.push import push_rows  # noqa: PLC0415 - as above
+        from ingestd.client.pushed_rows import read_rows  # noqa: PLC0415
+
+        read = read_rows(rows, key=key, value=value, data_type=data_type, number=number, rules=rules)
+        return push_rows(self._client, (self.workspace, self.id), read)
+
+
+def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
+    """Return the sink with a label, visible id or id, in the workspace with a label or id.
+
+    Raises:
+        NameUnknown: there is none; the sentence has the nearest name.
+        NameAmbiguous: there are several; the sentence has their ids.
+        ServiceError: the service can't be used.
+    """
+    # The names are enough: a service may omit every other member of a list.
+    listed = value_of(client.send(replace(ServiceMethods.list_workspaces.build(), read=_WORKSPACES)))
+    found = _only("workspace", workspace, workspaces_named(workspace, listed), listed)
+    sinks = value_of(client.send(replace(ServiceMethods.list_sinks.build(found.id), read=_SINKS)))
+    # An id comes first: it is the name that is left for one of two sinks with the same label.
+    named = sinks_named(sink, sinks, "id") or sinks_named(sink, sinks, "label", "visible_id")
+    return NamedSink(client, found.id, _only("sink", sink, named, sinks))
+
+
+def _only(kind: str, name: str, found: Sequence[Named], listed: Sequence[Named]) -> Named:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        candidates = "; ".join(_described(one) for one in found)
+        raise NameAmbiguous(
+            f"{len(found)} {kind}s have the name {name!r}: {candidates}. Use the id of the right one.",
+            ids=tuple(one.id for one in found),
+        )
+    names = [name for one in listed for name in (one.label, getattr(one, "visible_id", None)) if name]
+    hint = nearest(name, names) or (f" The API key may read: {_listed(names)}." if names else " There is none.")
+    raise NameUnknown(f"There is no {kind} {name!r} that the API key may read.{hint}")
+
+
+def _described(one: WorkspaceSummary | SinkSummary) -> str:
+    visible = f"{one.visible_id}, " if isinstance(one, SinkSummary) and one.visible_id else ""
+    return f"{one.label!r} ({visible}id {one.id})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + more

@@ -1,0 +1,165 @@
+"""Writes of many entries to one sink: the comparison with the sink, and requests of the size that the service takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ingestd.client.errors import ServiceError, error_of, value_of
+from ingestd.client.operations import ServiceMethods
+from ingestd.client.pushed_rows import PushedRows, RejectedRow, RowEntry
+from ingestd.client.records import EntryChange, EntrySummary
+from ingestd.client.request import Request, Unaddressable
+from ingestd.client.response import ServiceResponse
+from ingestd.core.phrases import counted
+from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
+from ingestd.wire.bulk import BulkLimits
+
+if TYPE_CHECKING:
+    from ingestd.client.programs import Client
+
+_FRAME_BYTES = 2
+"""The brackets of a JSON array; each item has a comma."""
+
+
+class PushResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a push did: the numbers of entries by their change, and each row without effect, in the order of the rows."""
+
+    created: int
+    updated: int
+    unchanged: int
+    rejected: tuple[RejectedRow, ...]
+
+
+def push_rows(client: Client, sink: tuple[str, str], read: PushedRows) -> PushResult:
+    """Write the entries of ``read`` that differ from a sink. ``sink``: the ids of its workspace and of itself.
+
+    Raises:
+        ServiceError: the service can't be used now, or not with this key. A note says how many entries were sent before.
+    """
+    response = client.send(ServiceMethods.get_sink.build(*sink))
+    stored = {entry.key: entry for entry in value_of(response).entries}
+    new = [one for one in read.entries if one.key not in stored]
+    changed = [one for one in read.entries if one.key in stored and _differs(one, stored[one.key])]
+    sender = _Sender(client, sink, stored=frozenset(stored))
+    try:
+        sender.send([*new, *changed], response.bulk)
+    except ServiceError as error:
+        error.add_note(
+            f"{counted(sender.sent, 'entry')} of {len(new) + len(changed)} were sent before. A repeated push sends the rest."
+        )
+        raise
+    refused = {one.row for one in sender.rejected}
+    return PushResult(
+        created=sum(one.row not in refused for one in new),
+        updated=sum(one.row not in refused for one in changed),
+        unchanged=len(read.entries) - len(new) - len(changed),
+        rejected=tuple(sorted((*read.rejected, *sender.rejected), key=lambda one: one.row)),
+    )
+
+
+def _differs(row: RowEntry, stored: EntrySummary) -> bool:
+    return row.value != stored.value or needs_retype(wanted=row.data_type, found=stored.data_type)
+
+
+class _Sender:
+    """Sends the entries of one push. ``sent``: the number of entries with a response; some of them may be ``rejected``."""
+
+    def __init__(self, client: Client, address: tuple[str, str], *, stored: frozenset[str]) -> None:
+        self._client, self._address, self._stored = client, address, stored
+        self.sent = 0
+        self.rejected: list[RejectedRow] = []
+
+    def send(self, rows: Sequence[RowEntry], limits: BulkLimits | None) -> None:
+        """Send the entries in bulk if the service announces that it takes this, else each alone."""
+        if limits is None:
+            for row in rows:
+                self._send_single(row)
+        else:
+            for part in _parts(rows, limits):
+                self._send_bulk(part)
+
+    def _send_bulk(self, rows: Sequence[RowEntry]) -> None:
+        items = [_change(row) for row in rows]
+        response: ServiceResponse[Any] = self._client.send(
+            ServiceMethods.mass_update_minimal.build(*self._address, items)
+        )
+        if response.outcome.remedy == "reject":
+            partial = self._client.send(ServiceMethods.mass_update_partial.build(*self._address, items))
+            for one in partial.value.results if partial.value is not None else ():
+                if one.error is not None:
+                    self._reject(rows[one.index], f"The service refuses the entry ({one.status}): {one.reason}.")
+            response = partial
+        if response.ok:
+            self.sent += len(rows)
+        elif response.outcome.remedy not in {"reject", "shrink"}:
+            raise error_of(response)
+        elif len(rows) > 1:
+            self._send_bulk(rows[: len(rows) // 2])
+            self._send_bulk(rows[len(rows) // 2 :])
+        else:
+            self._reject_by(response, rows[0])
+
+    def _send_single(self, row: RowEntry) -> None:
+        step: Step = first_step("update" if row.key in self._stored else "create", value_is_null=False)
+        for _ in range(MAX_STEPS):
+            try:
+                response = self._client.send(self._request(step, row))
+            except Unaddressable as error:
+                return self._reject(row, str(error))
+            following = next_step(step, response.outcome.remedy, value_is_null=False)
+            found = response.value.data_type if response.value is not None else None
+            if following == "done" and step != "patch_entry" and needs_retype(wanted=row.data_type, found=found):
+                following = "patch_entry"
+            match following:
+                case "done":
+                    self.sent += 1
+                    return None
+                case "reject":
+                    return self._reject_by(response, row)
+                case "stop" | "check_sink":
+                    raise error_of(response)
+                case _:
+                    step = following
+        return self._reject(row, "Another program changes the entry between the requests. Push the row again.")
+
+    def _request(self, step: Step, row: RowEntry) -> Request[Any]:
+        if step == "create_entry":
+            kind = row.data_type or "scalar"
+            return ServiceMethods.create_entry.build(*self._address, key=row.key, value=row.value, data_type=kind)
+        if step == "mass_update_entry":
+            return ServiceMethods.mass_update_entry.build(*self._address, key=row.key, value=row.value)
+        # Only a wrong data type leads here.
+        return ServiceMethods.update_entry.build(
+            *self._address, row.key, value=row.value, data_type=row.data_type or msgspec.UNSET
+        )
+
+    def _reject_by(self, response: ServiceResponse[Any], row: RowEntry) -> None:
+        problem = response.problem
+        words = (problem.words if problem is not None else "") or response.outcome.sentence
+        self._reject(row, f"The service refuses the entry ({response.status}). {words}")
+        self.sent += 1
+
+    def _reject(self, row: RowEntry, reason: str) -> None:
+        self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=reason.replace("..", ".")))
+
+
+def _change(row: RowEntry) -> EntryChange:
+    return EntryChange(key=row.key, value=row.value, data_type=row.data_type)
+
+
+def _parts(rows: Sequence[RowEntry], limits: BulkLimits) -> Iterator[list[RowEntry]]:
+    """Yield the entries in parts that are within the limits of a request; a larger entry is alone."""
+    part: list[RowEntry] = []
+    size = _FRAME_BYTES
+    for row in rows:
+        length = len(msgspec.json.encode(_change(row))) + 1
+        if part and (len(part) == limits.max_items or size + length > limits.max_bytes):
+            yield part
+            part, size = [], _FRAME_BYTES
+        part.append(row)
+        size += length
+    if part:
+        yield part

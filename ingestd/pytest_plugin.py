@@ -1,0 +1,35 @@
+"""The pytest plug-in of this distribution: the fixture ``mapping_case``.
+
+pytest imports it in every project of the environment, so it imports nothing else of this package before the fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ingestd.commands.mapping_test.pipeline_mapping import PipelineMapping
+
+
+@pytest.fixture(scope="session")
+def mapping_case(pytestconfig: pytest.Config) -> Callable[[str, str], PipelineMapping]:
+    """Return a function that returns the mapping of a pipeline, by the path of its configuration and its name.
+
+    The path is relative to pytest's root folder. No state file, service, secret or source is used. The mapping is called with a
+    record, a list of records or the path of a file::
+
+        def test_the_digits_of_a_mass_are_exact(mapping_case):
+            mass_budget = mapping_case("ingestd.yaml", "mass-budget")
+            result = mass_budget({"part_number": "00417", "mass_kg": "0.30"})
+            assert result.entries == {"00417.mass": "0.30"}
+            assert result.rejected == []
+    """
+    from ingestd.commands.mapping_test.pipeline_mapping import PipelineMapping  # noqa: PLC0415 - see above
+
+    def read(config: str, pipeline: str) -> PipelineMapping:
+        return PipelineMapping.read(pytestconfig.rootpath / config, pipeline)
+
+    return read
