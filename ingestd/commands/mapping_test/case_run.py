@@ -126,9 +126,7 @@ def map_case(
     return output
 
 
-def _grouped(
-    batches: Iterator[Batch], groups: Aggregation, output: CaseOutput, fields: _CaseFields
-) -> Iterator[Batch]:
+def _grouped(batches: Iterator[Batch], groups: Aggregation, output: CaseOutput, fields: _CaseFields) -> Iterator[Batch]:
     """Yield the groups of all batches; add the rejected records to the output."""
     with GroupStage(groups, Path(gettempdir())) as stage:
         for batch in batches:
