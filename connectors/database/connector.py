@@ -92,7 +92,8 @@ class DatabaseConnector(Connector):
                 for _ in session.frames(columns, dialect.source, "WHERE 1 = 0"):
                     pass
                 names = ", ".join(column.name for column in columns)
-                yield Step(name=name, outcome="passed", sentence=f"{described(options)} has {names}.")
+                fields = tuple(column.name for column in columns)
+                yield Step(name=name, outcome="passed", sentence=f"{described(options)} has {names}.", fields=fields)
             if options.incremental:
                 name = "changes"
                 sentence = _guaranteed(self._changes().choose(), options.sweep_seconds)

@@ -49,6 +49,7 @@ def build_receipt(
             "unchanged": acknowledgement.unchanged,
             "removed": acknowledgement.removed,
         },
+        "without_value": acknowledgement.valueless,
         "rejected": {
             "count": acknowledgement.rejected,
             "rows_in": quarantine,
@@ -76,6 +77,8 @@ def _summarize(acknowledgement: Acknowledgement, *, name: str, disposition: str,
             if getattr(acknowledgement, what)
         ]
         parts = [f"{name}: {counted(acknowledgement.records, 'row')} read, entries: {', '.join(counts) or 'none'}"]
+        if 0 < acknowledgement.valueless < acknowledgement.records:
+            parts.append(f"{acknowledgement.valueless} without a value")
     if acknowledgement.rejected:
         parts.append(f"{acknowledgement.rejected} rejected")
     line = f"{'; '.join(parts)}. {disposition}"

@@ -92,6 +92,7 @@ class HttpConnector(Connector):
                     name=name,
                     outcome="passed",
                     sentence=f"The first page has {counted(found.records, 'record')}: {names}.",
+                    fields=tuple(chunk.records.columns) if chunk is not None else (),
                 )
         except SourceError as error:
             yield Step(name=name, outcome="failed", sentence=str(error))

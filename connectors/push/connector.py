@@ -48,6 +48,7 @@ class PushConnector(Connector):
         self._listener: PushListener | None = None
         self._known = KnownIds(context.keep("known-ids"))
         self._uncommitted: list[PushedMessage] = []
+        self._rejection = ""
 
     @classmethod
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - it always listens
@@ -118,12 +119,15 @@ class PushConnector(Connector):
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:
-                message.stored.set_result(False)
+                message.stored.set_result(None)
             self._uncommitted = []
 
     def _take(self) -> list[PushedMessage] | None:
-        """Return the messages of a batch that are not known; None if nothing waits."""
-        taken = self._endpoint.inbox.take(_TOGETHER)
+        """Return the messages of a batch that are not known; None if nothing waits.
+
+        They have the same fields: a field that all records of a request lack is then absent in the batch.
+        """
+        taken = self._endpoint.inbox.take(_TOGETHER, alike=lambda first, one: first.fields == one.fields)
         if not taken:
             return None
         fresh: list[PushedMessage] = []
@@ -135,7 +139,7 @@ class PushConnector(Connector):
                 if any(one.id == message.id for one in fresh):
                     self._uncommitted.append(message)
                 else:
-                    message.stored.set_result(True)
+                    message.stored.set_result("")
                 continue
             if message.id:
                 self._known.add(message.id)
@@ -164,11 +168,16 @@ class PushConnector(Connector):
             rejects=tuple(rejects),
         )
 
+    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - there is one
+        """Have the response say why all records of the batch are rejected."""
+        self._rejection = reason
+
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one, and one batch at a time
         """Acknowledge the requests of the batch."""
         messages, self._uncommitted = self._uncommitted, []
+        rejection, self._rejection = self._rejection, ""
         for message in messages:
-            message.stored.set_result(True)
+            message.stored.set_result(rejection)
         self._known.compact()
 
     def health(self) -> ConnectionHealth | None:

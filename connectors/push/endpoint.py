@@ -38,14 +38,19 @@ _MAX_ID = 256
 class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Decoded records of one request. ``id``: empty if the client sends none.
 
-    ``stored`` becomes True when the records are durable, and False if they can't be stored now: the client sends them again. It
-    is cancelled if the client does not wait any more.
+    ``stored`` becomes a text when the records are durable: why all of them are rejected; empty: they are not. It becomes None if
+    they can't be stored now: the client sends them again. It is cancelled if the client does not wait any more.
     """
 
     id: str
     chunks: tuple[RecordChunk, ...]
     size: int
-    stored: Future[bool] = msgspec.field(default_factory=Future)
+    stored: Future[str | None] = msgspec.field(default_factory=Future)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields of the records."""
+        return frozenset(name for chunk in self.chunks for name in chunk.records.columns)
 
 
 class PushRefused(Exception):
@@ -111,7 +116,7 @@ class PushEndpoint:
         self._accepts.clear()
         for message in self.inbox.take(_MESSAGES):
             if message.stored.set_running_or_notify_cancel():
-                message.stored.set_result(False)
+                message.stored.set_result(None)
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
@@ -125,8 +130,10 @@ class PushEndpoint:
         if not self._accepts.is_set() or self.inbox.is_closed:
             raise self._unavailable()
 
-    async def store(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Store the records of a request that `check` has passed; return when they are durable, or were stored before.
+    async def store(self, headers: Mapping[str, str], body: bytes) -> str:
+        """Store the records of a request that `check` has passed, and return when they are durable, or were stored before.
+
+        Return why all of them are rejected; empty: they are not.
 
         Raises:
             PushRefused: nothing was stored.
@@ -136,7 +143,7 @@ class PushEndpoint:
             raise self._too_many(wait)
         if self._options.mode == "wake":
             self._on_wake()
-            return
+            return ""
         try:
             chunks = await asyncio.to_thread(self._decode, body)
         except SourceBroken as error:
@@ -148,11 +155,12 @@ class PushEndpoint:
             raise self._unavailable()
         try:
             async with asyncio.timeout(_COMMIT_SECONDS):
-                is_stored = await asyncio.wrap_future(message.stored)
+                stored = await asyncio.wrap_future(message.stored)
         except TimeoutError:
-            is_stored = False
-        if not is_stored:
+            stored = None
+        if stored is None:
             raise self._unavailable()
+        return stored
 
     def _decode(self, body: bytes) -> tuple[RecordChunk, ...]:
         return tuple(decode(body, self._options.format or Json(), name="The body"))

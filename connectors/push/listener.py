@@ -110,7 +110,7 @@ class PushListener:
         status, body = 204, b""
         headers = [("Cache-Control", "no-store")]
         try:
-            await self._store(scope, receive)
+            rejection = await self._store(scope, receive)
         except ClientDisconnect:
             return
         except PushRefused as refused:
@@ -118,11 +118,15 @@ class PushListener:
             headers = [*refused.headers, *headers]
             if refused.retry_after:
                 headers.append(("Retry-After", str(max(1, int(refused.retry_after + 0.999)))))
+        else:
+            if rejection:
+                status, body = 200, f"The records are stored as rejected. {rejection}\n".encode()
+        if body:
             headers += [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
         await send_head(send, status, headers)
         await send({"type": "http.response.body", "body": body})
 
-    async def _store(self, scope: Scope, receive: Receive) -> None:
+    async def _store(self, scope: Scope, receive: Receive) -> str:
         endpoint = self.endpoint(scope["raw_path"].decode("ascii"))
         if scope["method"] != "POST":
             raise PushRefused(405, "Records are sent by POST.", headers=(("Allow", "POST"),))
@@ -138,7 +142,7 @@ class PushListener:
             body = await read_body(scope, receive, most=endpoint.max_body)
         except BodyTooLarge:
             raise PushRefused(413, f"The body is larger than {endpoint.max_body} bytes (max_body).") from None
-        await endpoint.store(headers, body)
+        return await endpoint.store(headers, body)
 
     def endpoint(self, path: str) -> PushEndpoint:
         """Return what serves a path; raise `PushRefused` if no pipeline has the path, or not yet."""

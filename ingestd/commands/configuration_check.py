@@ -10,8 +10,10 @@ from typing import Literal
 
 import msgspec
 
+from ingestd.commands.sampled_fields import check_fields
 from ingestd.commands.status import observe
 from ingestd.core.errors import SourceError
+from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping, parse_template
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
@@ -98,7 +100,8 @@ def _check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
                     subject=pipeline.name, step=Step(name="access", outcome="skipped", sentence=sentence)
                 )
                 continue
-            for step in connector.verify():
+            groups = Aggregation(pipeline.group) if pipeline.group is not None else None
+            for step in check_fields(connector, connector.verify(), Mapping(pipeline.entries), groups):
                 yield CheckFinding(subject=pipeline.name, step=step)
         except SourceError as error:
             yield CheckFinding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))

@@ -11,8 +11,8 @@ import polars as pl
 from ingestd.commands.status import observe
 from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import SourceError
+from ingestd.core.mapping import AbsentFields, MappingStep, RecordSteps
 from ingestd.core.mapping import Mapping as EntryMapping
-from ingestd.core.mapping import MappingStep, RecordSteps
 from ingestd.core.record import Batch, Partition, Position, location_text, position_at
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.configuration import Configuration
@@ -160,11 +160,11 @@ class _Searcher(msgspec.Struct, frozen=True, kw_only=True):
         """Search the record by its row hash and by its position, until both are found or the reading fails."""
         search = _Search()
         check = ContractCheck(self.contract) if self.contract is not None else None
+        fields = AbsentFields(self.mapping, whole=True)
         try:
             for batch in batches:
                 batch = reject_unreadable(batch, self.mapping)  # noqa: PLW2901 - the same records
-                if not search.has_read:
-                    self.mapping.check_header(batch)
+                fields.add(batch)
                 search.has_read = True
                 self._look(check.apply(batch) if check is not None else batch, search)
                 if search.same is not None and search.at is not None:

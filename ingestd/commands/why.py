@@ -156,4 +156,6 @@ def _delivered(history: History) -> str:
         rest.append(f"{history.pending} of its entries are pending")
     if history.rejected:
         rest.append(f"{history.rejected} rejected ('ingestd rejected list --file {history.name}')")
+    if not rest and history.reading is not None and history.reading.gave_no_value:
+        return "it has no value to deliver"
     return " and ".join(rest) if rest else "all of it is delivered"

@@ -214,8 +214,9 @@ class Acknowledgement:
     ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is that of the
     mapping. ``sink`` names the sink of the entries. ``records`` is the number of records read. Entries were ``created``,
     ``updated``, ``unchanged`` and ``removed``; a reading after a crash counts the entries of the interrupted one as unchanged.
-    ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them. ``facts``
-    are those of the reading. ``rejects`` streams the current rejects in the order of their positions, in bounded memory.
+    ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them. ``valueless``
+    records gave no entry, and were not rejected. ``facts`` are those of the reading. ``rejects`` streams the current rejects in
+    the order of their positions, in bounded memory.
     """
 
     run: int
@@ -231,5 +232,6 @@ class Acknowledgement:
     removed: int
     rejected: int
     refused: int
+    valueless: int
     facts: Mapping[str, str]
     rejects: Callable[[], Iterator[Rejected]]

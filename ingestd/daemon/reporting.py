@@ -74,13 +74,15 @@ def by_whom(found: DriftFinding) -> str:
 
 
 def describe_changes(run: RunSummary | PartitionRead) -> str:
-    """Return the entries of a run by kind of change.
+    """Return the entries of a run by kind of change, and the number of records without one.
 
     Records that the last reading had, too, are not mapped, so their entries are not counted. A run with such records only would
     otherwise report "0 unchanged".
     """
     unchanged = f", {run.unchanged} unchanged" if run.unchanged else ""
-    return f"{run.created} created, {run.updated} updated, {run.removed} removed{unchanged}"
+    silent = f", {run.valueless} without a value" if run.valueless else ""
+    silent = ", no record gave a value" if 0 < run.records == run.valueless else silent
+    return f"{run.created} created, {run.updated} updated, {run.removed} removed{unchanged}{silent}"
 
 
 def describe_retries(reloaded: Reloaded) -> Iterator[str]:

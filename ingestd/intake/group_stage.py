@@ -45,14 +45,6 @@ class GroupStage:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def check_header(self, batch: Batch) -> None:
-        """Check that the partition has the columns and facts of the stage.
-
-        Raises:
-            SourceBroken: a name is missing.
-        """
-        self.aggregation.check_header(batch)
-
     def add(self, batch: Batch) -> tuple[Reject, ...]:
         """Add the records of a batch; return the rejected ones.
 

@@ -578,7 +578,7 @@ class Reader:
             if self._needs_whole(batch, state, is_held=is_held):
                 return _Stored(again=_Attempt(whole=True))
             summary = run.take(batch)
-            self._report_committed(reading.partition, batch.cursor)
+            self._report_committed(reading.partition, batch.cursor, rejection=run.batch_rejection)
             if self._is_ending:
                 break
         if summary is not None:
@@ -606,11 +606,16 @@ class Reader:
             events=(*self._run_events(run, summary, partition), *known),
         )
 
-    def _report_committed(self, partition: Partition, cursor: Cursor) -> None:
-        """Notify the connector of a durable commit. A failure does not end the reading, because the records are stored."""
+    def _report_committed(self, partition: Partition, cursor: Cursor, *, rejection: str) -> None:
+        """Notify the connector of a durable commit. A failure does not end the reading, because the records are stored.
+
+        ``rejection``: why all records are rejected.
+        """
         if partition.snapshot:
             return  # durable only as a whole
         try:
+            if rejection:
+                self.connector.batch_rejected(partition, rejection)
             self.connector.committed(partition, cursor)
         except Exception as error:  # noqa: BLE001 - the next commit repeats what a plug-in has failed to do
             self._report_unacknowledged(self._uncommitted, partition.name, error)
@@ -669,7 +674,7 @@ class Reader:
         if summary.replaces is not None:
             yield RunReleased(**about, run=summary.replaces, decision="replaced", by="")
         seconds = round(run.seconds, 3)
-        if not summary.changed:
+        if not (summary.changed or summary.valueless):
             yield PartitionUnchanged(**about, records=summary.records, seconds=seconds)
             return
         yield PartitionRead(
@@ -680,6 +685,7 @@ class Reader:
             unchanged=summary.unchanged,
             removed=summary.removed,
             rejected=summary.rejected,
+            valueless=summary.valueless,
             seconds=seconds,
             map_seconds=round(run.map_seconds, 6),
             store_seconds=round(run.store_seconds, 6),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ingestd.core.mapping import Mapped, Mapping
-from ingestd.core.record import record_position
+from ingestd.core.mapping import AbsentFields, Mapped, Mapping
+from ingestd.core.record import Batch, record_position
 from ingestd.mirror.port import RetriedRecord
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 
@@ -40,7 +40,12 @@ def _map(mapping: Mapping, records: Sequence[RetriedRecord], kind: pl.DataType) 
     frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
     positions = pl.Series("position", [record_position(one.position) for one in records], dtype=kind)
     facts = records[0].facts if records else {}
-    return mapping.apply(frame, positions, mapping.row_hashes(frame, facts), facts)
+    hashes = mapping.row_hashes(frame, facts)
+    fields = AbsentFields(mapping, whole=False)
+    absent = fields.add(Batch(records=frame, positions=positions, cursor={}, facts=facts))
+    mapped = mapping.apply(frame, positions, hashes, facts)
+    absent = absent or fields.add_children(mapped.child_fields, is_whole=True, last=True)
+    return mapped if absent is None else mapping.reject_all(frame, positions, hashes, absent)
 
 
 def _entries(mapping: Mapping, records: Sequence[RetriedRecord], positions: pl.Series) -> pl.DataFrame:

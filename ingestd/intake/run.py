@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import partial
@@ -12,13 +13,14 @@ import polars as pl
 from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.guard import Guard
-from ingestd.core.mapping import Mapped, Mapping, PreparedBatch
+from ingestd.core.mapping import AbsentField, AbsentFields, Mapped, Mapping, PreparedBatch
 from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Position, Reject, located_reason, record_position
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.intake.difference import Difference
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.rejected_names import RejectedNames
+from ingestd.intake.silent_records import SilentRecords
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Amendment, PartitionState, RunSummary, Snapshot
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
@@ -46,7 +48,8 @@ class Run:
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
     snapshot. ``hashes``: see `Difference`. ``prepared`` returns a batch that was mapped before, if it was. ``clock``: monotonic
-    seconds. ``first_reject``: location and reason of the first rejected record. ``sha256``: of the file, if its source states it.
+    seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why all records of the last
+    batch are rejected, because they lack a field. ``sha256``: of the file, if its source states it.
     ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the rest of the time of `take`.
     """
 
@@ -84,8 +87,9 @@ class Run:
         self._id: int | None = None
         self._entries: list[pl.DataFrame] = []
         self._rejects: list[tuple[Reject, int | None]] = []
-        self._records = 0
+        self._records = self._total = 0
         self._resolves: list[str] = []
+        self._silence = SilentRecords(mapping)
         self._partial = False
         self._amended = AmendedRecords()
         self._unread: list[pl.Series] = []
@@ -93,9 +97,10 @@ class Run:
         """Whether the keys of all rejected records are known; see `RejectedNames`."""
         self._last: Batch | None = None
         self._cursor: Cursor = {}
-        self._header_known = False
+        user = groups.aggregation if groups is not None else mapping
+        self._absent = AbsentFields(user, whole=partition.snapshot)
         self._contract = contract
-        self.first_reject = ""
+        self.first_reject = self.batch_rejection = ""
         self.sha256 = ""
         self.store_seconds = self.map_seconds = 0.0
 
@@ -123,14 +128,11 @@ class Run:
         if batch.unchanged:
             return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")
         batch = reject_unreadable(batch, self._groups.aggregation if self._groups is not None else self._mapping)
-        if not self._header_known:
-            checked = self._groups or self._mapping
-            checked.check_header(batch)
-            self._header_known = True
+        absent = self._absent.add(batch)
         if self._contract is not None:
             batch = self._contract.apply(batch)
         if self._groups is None:
-            return self._map(run, batch, read=batch.record_count)
+            return self._map(run, batch, read=batch.record_count, absent=absent)
         return self._take_groups(run, batch, self._groups)
 
     def _take_groups(self, run: int, batch: Batch, groups: GroupStage) -> RunSummary | None:
@@ -149,12 +151,15 @@ class Run:
             return None
         summary = None
         for grouped in groups.batches(batch):
-            self._mapping.check_header(grouped)
+            AbsentFields(self._mapping, whole=True).add(grouped)
             summary = self._map(run, grouped, read=0)
         return summary
 
-    def _map(self, run: int, batch: Batch, *, read: int) -> RunSummary | None:
-        """Compare, map and store a batch. ``read``: the number of records of the source that were not counted yet."""
+    def _map(self, run: int, batch: Batch, *, read: int, absent: AbsentField | None = None) -> RunSummary | None:
+        """Compare, map and store a batch.
+
+        ``read``: the number of records of the source that were not counted yet. ``absent``: the field that rejects them.
+        """
         prepared = self._prepared(batch)
         hashes = self._mapping.row_hashes(batch.records, batch.facts) if prepared is None else prepared.hashes
         records, positions = batch.records, batch.positions
@@ -165,13 +170,14 @@ class Run:
                 records, positions, hashes = records.clear(), positions.clear(), hashes.clear()
             elif not is_new.all():
                 records, positions, hashes = records.filter(is_new), positions.filter(is_new), hashes.filter(is_new)
-        mapped = self._apply(batch, records, positions, hashes)
+        mapped = self._apply(batch, dataclasses.replace(batch, records=records, positions=positions), hashes, absent)
         entries = [mapped.entries]
         names = RejectedNames(self._mapping)
         if self._partition.snapshot and self._partition.deletes == "remove":
             entries += names.of_source(batch, are_groups=self._groups is not None)
             entries += names.of_mapping(records, positions, hashes, batch.facts, mapped.rejects)
             self._unread.extend(names.hashes)
+        self._silence.add(records, batch, mapped)
         if batch.partial:
             rejected = () if names.is_complete else (*batch.rejects, *(reject for reject, _ in mapped.rejects))
             self._amended.add(batch, (one["key"] for one in entries), kept=(one.position for one in rejected))
@@ -207,23 +213,29 @@ class Run:
             )
         )
 
-    def _apply(self, batch: Batch, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series) -> Mapped:
-        """Map the new records of a batch, unless all are new and the batch was mapped before."""
+    def _apply(self, batch: Batch, new: Batch, hashes: pl.Series, absent: AbsentField | None) -> Mapped:
+        """Map the ``new`` records of a batch, unless it was mapped before as a whole; reject them if a field is absent."""
         prepared = self._prepared(batch)
-        if prepared is not None and records is batch.records:
-            return prepared.mapped
-        return self._mapping.apply(records, positions, hashes, batch.facts)
+        if prepared is not None and new.records is batch.records:
+            mapped = prepared.mapped
+        else:
+            mapped = self._mapping.apply(new.records, new.positions, hashes, batch.facts)
+        is_whole = new.records.height == batch.records.height
+        absent = absent or self._absent.add_children(mapped.child_fields, is_whole=is_whole, last=batch.last)
+        self.batch_rejection = absent.sentence if absent is not None else ""
+        return mapped if absent is None else self._mapping.reject_all(new.records, new.positions, hashes, absent)
 
     def fail(self, reason: str, *, broken: bool) -> None:
         """End an incomplete reading. ``broken``: reject the partition with the reason, even before its first batch."""
         if self._id is None and not broken:
             return
         run = self._begin()
-        if broken:  # everything that was read before the failure stays
+        if broken and not self._absent.is_undecided:  # everything that was read before the failure stays
             if self._last is not None:
                 self._commit(run, self._last)
             self._drain(run)
-        self._mirror.fail_run(run, redact_text(reason), broken=broken, reasons=self._hold_reasons())
+        reasons = (*self._hold_reasons(), *((reason,) if self._absent.is_undecided else ()))
+        self._mirror.fail_run(run, redact_text(reason), broken=broken, reasons=reasons)
 
     def _hold_reasons(self) -> tuple[str, ...]:
         return self._contract.hold_reasons() if self._contract is not None and self._partition.snapshot else ()
@@ -232,7 +244,9 @@ class Run:
         if rejects and not self.first_reject:
             self.first_reject = located_reason(rejects[0][0])
         self._rejects += rejects
+        self._silence.gives_values = self._silence.gives_values or bool(rejects)
         self._records += read
+        self._total += read
         self._resolves += batch.resolves
         self._last, self._cursor = batch, batch.cursor
 
@@ -240,11 +254,15 @@ class Run:
         """Store what was collected; the entries of a large snapshot are sorted first."""
         entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
         is_large = self._stored + entries.height >= _ENTRIES_UNSORTED and not (batch.last and not self._sorter.height)
-        if is_large and self._partition.snapshot and not self._partial:
-            self._sorter.add(entries)
+        # While a field is absent, the reading may have to be rejected, and then nothing of it is delivered.
+        is_undecided = self._absent.is_undecided and not batch.last
+        if (is_large or is_undecided) and self._partition.snapshot and not self._partial:
+            if entries.height:
+                self._sorter.add(entries)
             entries = entries.clear()
         else:
             self._drain(run)  # earlier entries first
+        valueless = self._silence.take(self._total) if batch.last else 0
         self._stored_by(
             lambda: self._mirror.commit(
                 run,
@@ -254,12 +272,13 @@ class Run:
                 cursor=batch.cursor,
                 facts=self._with_notices(batch.facts),
                 resolved=self._resolves,
+                valueless=valueless,
             )
         )
         self._stored += entries.height
         self._entries, self._rejects, self._records, self._last = [], [], 0, None
         self._resolves = []
-        if batch.last or self._clock() - self._began >= self._sorting_seconds:
+        if batch.last or (not is_undecided and self._clock() - self._began >= self._sorting_seconds):
             self._drain(run)
 
     def _drain(self, run: int) -> None:
@@ -283,7 +302,7 @@ class Run:
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
         """Return the facts; their notice also states what the contract accepted."""
         accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
-        notices = [one for one in (facts.get(NOTICE, ""), *accepted) if one]
+        notices = [one for one in (facts.get(NOTICE, ""), self._silence.notice, *accepted) if one]
         return {**facts, NOTICE: " ".join(notices)} if notices else facts
 
     def _begin(self) -> int:

@@ -118,6 +118,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int
     removed: int
     rejected: int
+    valueless: int
+    """Records that were mapped, gave no entry, and were not rejected; all records if none of the reading gave a value."""
     collided: bool
     """The differences could not decide which record owns a key: read the whole partition again."""
     withheld: HeldRun | None = None
@@ -128,6 +130,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     def changed(self) -> bool:
         """True if the run changed entries or rejected records."""
         return bool(self.created or self.updated or self.removed or self.rejected)
+
+    @property
+    def gave_no_value(self) -> bool:
+        """True if the reading had records, and none of them gave a value."""
+        return 0 < self.records == self.valueless
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):

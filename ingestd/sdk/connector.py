@@ -42,11 +42,15 @@ class ConnectionHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The result of one named check of a source; ``sentence`` states what was found, or what to do."""
+    """The result of one named check of a source; ``sentence`` states what was found, or what to do.
+
+    ``fields``: those that its records have now, as a sample. The mapping is compared with them.
+    """
 
     name: str
     outcome: Literal["passed", "failed", "skipped"]
     sentence: str
+    fields: tuple[str, ...] = ()
 
 
 WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable"]
@@ -133,6 +137,9 @@ class Connector(ABC):
             SourceUnavailable: the source is not reachable any more; batches already yielded are kept.
             SourceBroken: this partition cannot be read as configured.
         """
+
+    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no sender to inform
+        """Inform the sender of a batch before its `committed`: all of its records are rejected for this reason."""
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - most sources do nothing
         """Release what the source keeps up to ``cursor``, such as the messages of a queue: the daemon has stored it.

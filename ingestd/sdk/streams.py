@@ -90,11 +90,22 @@ class Inbox(Generic[T]):
             self.wake()
         return True
 
-    def take(self, max_items: int, *, wait_seconds: float = 0.0) -> list[T]:
-        """Return up to ``max_items`` messages in order, after waiting for the first; none after ``wait_seconds`` or the end."""
+    def take(
+        self, max_items: int, *, wait_seconds: float = 0.0, alike: Callable[[T, T], bool] = lambda _, __: True
+    ) -> list[T]:
+        """Return up to ``max_items`` messages in order, after waiting for the first; none after ``wait_seconds`` or the end.
+
+        The result ends before a message that is not ``alike`` to the first one.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
-            taken = [self._items.popleft() for _ in range(min(max_items, len(self._items)))]
+            taken: list[tuple[T, int]] = []
+            while (
+                len(taken) < max_items
+                and self._items
+                and alike(taken[0][0] if taken else self._items[0][0], self._items[0][0])
+            ):
+                taken.append(self._items.popleft())
             self._bytes -= sum(size for _, size in taken)
             if taken:
                 self._changed.notify_all()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
+from collections.abc import Mapping as MappingOf
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
 
-from ingestd.core.mapping import COLUMN, PARENT, EntrySpec, LookupSpec, TableSource, parse_template
+from ingestd.core.mapping import COLUMN, PARENT, EntrySpec, LookupSpec, Mapping, TableSource, parse_template
 from ingestd.core.mapping.conversion import ValueRules
 from ingestd.core.mapping.specification import ColumnSelection, name_parts
 from ingestd.core.mapping.typed import ExpressionError
+from ingestd.core.phrases import nearest
 from ingestd.settings.entry_texts import checked_by, data_type, template
 from ingestd.settings.entry_values import ValueSettings
 from ingestd.settings.node import described_value
@@ -90,7 +92,7 @@ class LookupSettings(SettingsPart):
         return LookupSpec(table=table, by=self.by, missing=self.missing)
 
 
-def expressions_of(lookup: Mapping[str, LookupSettings], let: Mapping[str, str]) -> Compiler:
+def expressions_of(lookup: MappingOf[str, LookupSettings], let: MappingOf[str, str]) -> Compiler:
     """Return a compiler that knows the names of ``lookup`` and ``let``."""
     # A configuration without expressions does not wait for the import of sqlglot.
     from ingestd.core.mapping.expression import define_lookup, expression_compiler  # noqa: PLC0415
@@ -107,6 +109,14 @@ def _check_name(name: str, found: str) -> None:
     """Check a name of 'lookup' or 'let', which has the value ``found``."""
     if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
         refuse((name,), problem(f"The name '{name}' can't be used: it has braces, or is reserved."), found)
+
+
+def check_optional(optional: tuple[str, ...], names: Collection[str]) -> None:
+    """Check that the names of ``optional`` are among those that a mapping or a group uses."""
+    for position, name in enumerate(optional):
+        if name not in names:
+            sentence = f"Nothing here uses '{name}', so it can't be optional."
+            refuse((position,), problem(sentence + nearest(name, names)), name)
 
 
 def _lists(each: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -212,6 +222,12 @@ class EntrySettings(SettingsPart):
     values: ValueSettings | None = Field(
         default=None, validate_default=True, description="What becomes of the value before it is an entry."
     )
+    optional: tuple[Text, ...] = Field(
+        default=(),
+        description="Names of this mapping that the source may lack. If no record of a reading has one of the other names, the "
+        "reading is rejected.",
+        examples=[["remark"]],
+    )
 
     @field_validator("key", "type")
     @classmethod
@@ -296,6 +312,13 @@ class EntrySettings(SettingsPart):
                 raise problem(f"The column '{column}' is listed twice.")
         return columns
 
+    @field_validator("optional")
+    @classmethod
+    def _check_optional(cls, optional: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if optional and info.data.keys() >= cls.model_fields.keys() - {"optional"}:
+            check_optional(optional, Mapping((cls.model_construct(**info.data).spec(),)).names)
+        return optional
+
     def spec(self) -> EntrySpec:
         """Return the specification that the mapping compiles."""
         columns, value = self.columns, self.value
@@ -314,6 +337,7 @@ class EntrySettings(SettingsPart):
             each=_lists(self.each),
             deadband=self.values.deadband if self.values is not None else None,
             rules=self.values.rules() if self.values is not None else ValueRules(),
+            optional=self.optional,
         )
 
 

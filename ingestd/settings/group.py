@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from ingestd.core.groups import AggregateSpec, GroupSpec
+from ingestd.core.groups import AggregateSpec, Aggregation, GroupSpec
 from ingestd.core.groups.specification import Comparison, Function
 from ingestd.core.mapping import EntrySpec, Mapping, parse_template
 from ingestd.core.mapping.typed import ExpressionError
-from ingestd.settings.entries import expressions_of
+from ingestd.settings.entries import check_optional, expressions_of
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.validation import problem, refuse, validated
@@ -134,6 +134,13 @@ class GroupSettings(SettingsPart):
         examples=[{"mass": {"mean": "mass_kg"}, "samples": "count"}],
     )
 
+    optional: tuple[Column, ...] = Field(
+        default=(),
+        description="Names of 'by', 'take', 'let' and 'where' that the source may lack. If no record of a reading has one of the "
+        "other names, the reading is rejected.",
+        examples=[["remark"]],
+    )
+
     @field_validator("by")
     @classmethod
     def _check_by(cls, by: tuple[str, ...]) -> tuple[str, ...]:
@@ -173,6 +180,13 @@ class GroupSettings(SettingsPart):
                 refuse((name,), problem(f"The name '{name}' is in 'by', too. Rename the aggregate."), name)
         return take
 
+    @field_validator("optional")
+    @classmethod
+    def _check_optional(cls, optional: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if optional and info.data.keys() >= cls.model_fields.keys() - {"optional"}:
+            check_optional(optional, Aggregation(cls.model_construct(**info.data).spec()).sources)
+        return optional
+
     def spec(self) -> GroupSpec:
         """Return the specification that the group stage compiles."""
         return GroupSpec(
@@ -180,6 +194,7 @@ class GroupSettings(SettingsPart):
             take=tuple(self.take.items()),
             where=self.where,
             let=tuple(self.let.items()),
+            optional=self.optional,
         )
 
 

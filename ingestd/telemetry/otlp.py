@@ -129,7 +129,7 @@ class OtlpExport:
         """Export a complete reading of a partition, or an accepted request, as a span that ends now."""
         match event:
             case PartitionRead():
-                counts = ("records", "created", "updated", "unchanged", "removed", "rejected")
+                counts = ("records", "created", "updated", "unchanged", "removed", "rejected", "valueless")
                 attributes = {f"ingestd.{name}": getattr(event, name) for name in counts}
                 parts = {
                     "read": max(0.0, event.seconds - event.map_seconds - event.store_seconds),

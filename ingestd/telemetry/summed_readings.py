@@ -21,7 +21,7 @@ SECONDS = 60.0
 OFTEN = 10
 """After this number of readings in a minute, further ones are summed; those of later minutes, too, while there are more."""
 
-_COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected")
+_COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected", "valueless")
 _PRUNED_ABOVE = 1000
 
 _Key: TypeAlias = tuple[str, str]

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
-from ingestd.core.mapping import Mapping
+from ingestd.core.mapping import AbsentFields, Mapping
 from ingestd.core.record import Batch
 from ingestd.core.template import parse_template
 from ingestd.registry import connector_class
@@ -118,7 +118,8 @@ def test_the_example_of_mappings_maps_files_as_its_comments_say() -> None:
 def mapped(rule: Mapping, row: dict[str, str], facts: dict[str, str]) -> dict[str, str]:
     records = pl.DataFrame([row])
     positions = pl.Series("position", [2], dtype=pl.Int64)
-    rule.check_header(Batch(records=records, positions=positions, cursor={}, facts=facts, header=True))
+    batch = Batch(records=records, positions=positions, cursor={}, facts=facts, header=True)
+    assert AbsentFields(rule, whole=True).add(batch) is None
     found = rule.apply(records, positions, rule.row_hashes(records, facts), facts)
     assert found.rejects == ()
     return dict(found.entries.select("key", "value").rows())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.compiler import FUNCTIONS
 from ingestd.core.record import Reject
 from ingestd.settings.entries import ColumnChoice, EntrySettings, LookupSettings
@@ -30,13 +31,12 @@ def row_of(reject: Reject) -> str:
 def test_an_example_gives_the_output_that_the_page_shows(tmp_path: Path, entries: str, files: str, output: str) -> None:
     file_format = re.match(r"# format: (.*)\n", entries)
     *tables, (name, content) = FILES.findall(files)
-    found = map_files(
-        tmp_path,
-        entries,
-        {name: content},
-        file_format=file_format[1] if file_format else "{type: csv}",
-        tables=dict(tables),
-    )
+    settings = {"file_format": file_format[1] if file_format else "{type: csv}", "tables": dict(tables)}
+    if output.startswith(rejected := f"{name} is rejected: "):
+        with pytest.raises(SourceBroken, match=f"^{re.escape(output.removeprefix(rejected).rstrip())}$"):
+            map_files(tmp_path, entries, {name: content}, **settings)
+        return
+    found = map_files(tmp_path, entries, {name: content}, **settings)
     lines = [f"{key} = {value}" + (f" ({kind})" if kind != "scalar" else "") for key, value, kind in found.entries]
     lines += [f"{row_of(reject)} rejected: {reject.reason}" for reject in found.rejects]
     assert lines == output.splitlines()

@@ -123,3 +123,61 @@ pipelines:
         "skipped masses · values: The entries {part}.mass all get the same value, the text 'mass_g / 1000',"
     )
     assert line.endswith("Write value: {expr: 'mass_g / 1000'} if it is an expression.")
+
+
+def test_a_field_that_the_sample_lacks_is_5_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.json").write_text('[{"part": "1", "mas": 2}]')
+    (tmp_path / "drop" / "b.csv").write_text("part,mass\n1,2\n")
+    (tmp_path / "drop" / "c.ndjson").write_text('{"part": "1", "list": [{"weight": 1}]}\n{"part": "2", "mass": 1}\n')
+    with closing(sqlite3.connect(tmp_path / "pdm.db")) as database:
+        database.execute("CREATE TABLE part (number TEXT PRIMARY KEY, mass_kg TEXT)")
+    (tmp_path / "ingestd.yaml").write_text(f"""
+service: {{url: {UNREACHABLE}, api_key: k}}
+state: var/ingestd.db
+pipelines:
+  - name: files
+    source: {{connector: directory, path: drop, settle_seconds: 0.1}}
+    entries: {{key: "{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: w, label: a}}
+  - name: table
+    source: {{connector: database, url: "sqlite:///pdm.db", table: part, key: number, mode: snapshot}}
+    entries: {{key: "{{number}}", value: "{{mass}}"}}
+    sink: {{workspace: w, label: b}}
+    schedule: {{every: 1h}}
+  - name: groups
+    source: {{connector: database, url: "sqlite:///pdm.db", table: part, key: number, mode: snapshot}}
+    group: {{by: [number], take: {{mass: {{sum: mass}}}}, optional: [mass]}}
+    entries: {{key: "{{number}}", value: "{{mass}}"}}
+    sink: {{workspace: w, label: c}}
+    schedule: {{every: 1h}}
+""")
+    run = here(tmp_path, "check", "--offline")
+    assert run.returncode == 5
+    found = [line for line in run.stdout.splitlines() if " · fields: " in line]
+    assert [line.partition(". ")[0].removesuffix(".") for line in found] == [
+        "failed  files · fields: a.json: No record has a field 'mass'; the fields are 'part', 'mas'",
+        "passed  files · fields: b.csv has the fields that the mapping names",
+        "passed  files · fields: c.ndjson has the fields that the mapping names",
+        "failed  table · fields: There is no column 'mass'; the columns are 'number', 'mass_kg'",
+        "passed  groups · fields: The source has the fields that the mapping names",
+    ]
+    assert "Did you mean 'mas'?" in found[0]
+    assert "Did you mean 'mass_kg'?" in found[3]
+    assert sorted(one.name for one in (tmp_path / "drop").iterdir()) == ["a.json", "b.csv", "c.ndjson"]
+
+
+def test_a_sample_without_a_field_of_children_is_5(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"parts": [{"number": "1", "weight": 2}]}]')
+    (tmp_path / "ingestd.yaml").write_text(f"""
+service: {{url: {UNREACHABLE}, api_key: k}}
+state: var/ingestd.db
+pipelines:
+  - name: file
+    source: {{connector: file, path: a.json, settle_seconds: 0}}
+    entries: {{each: parts, key: "{{number}}", value: "{{mass}}"}}
+    sink: {{workspace: w, label: a}}
+""")
+    run = here(tmp_path, "check", "--offline")
+    assert run.returncode == 5
+    assert "failed  file · fields: a.json: No item of 'parts' has a field 'mass'" in run.stdout

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from tests.support.document_server import DocumentServer
-from tests.support.engineering_folder import Folder
+from tests.support.engineering_folder import Folder, timeless
 from tests.support.golden_texts import check_command_output
 
 GOOD = "part,mass\nA,0.10\nB,2\n"
@@ -167,3 +167,31 @@ def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: P
         daemon.wait_for("partition_settled", partition="RUN01.CSV")
         assert f"source budget: {sentence}" in folder.here("status").stdout
         assert daemon.stop() == 0
+
+
+def test_a_reading_without_a_value_is_reported_as_that(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server, after=", after: archive, archive: done")
+    folder.write('[{"part": "A", "mass": null}, {"part": "B", "mass": null}]', "silent.json")
+    why = "2 records gave no value: 2 have no value in 'mass'"
+    synced = folder.here("sync")
+    assert synced.returncode == 0
+    assert (
+        f"silent.json: 2 records read: 0 created, 0 updated, 0 removed, no record gave a value. {why}." in synced.stdout
+    )
+    assert f"silent.json, read <moment>: {why}." in timeless(folder.here("status").stdout)
+    folder.write("part,mass\nC,1\n", "good.csv")
+    assert folder.here("sync").returncode == 0
+    explained = folder.here("why", str(folder.drop / "silent.json")).stdout
+    assert f"no record gave a value; notice: {why}; it has no value to deliver; it was archived" in explained
+    assert "all of it is delivered" in folder.here("why", str(folder.drop / "good.csv")).stdout
+    receipt = json.loads((tmp_path / "done" / "silent.json.receipt.json").read_text())
+    assert (receipt["summary"].endswith(f"{why}."), receipt["without_value"]) == (True, 2)
+
+
+def test_records_without_a_value_beside_others_are_counted(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server, after=", after: archive, archive: done")
+    folder.write('[{"part": "A", "mass": 1}, {"part": "B"}]', "some.json")
+    assert "some.json: 2 records read: 1 created, 0 updated, 0 removed, 1 without a value" in folder.here("sync").stdout
+    assert "1 without a value" in folder.here("why", str(folder.drop / "some.json")).stdout
+    receipt = json.loads((tmp_path / "done" / "some.json.receipt.json").read_text())
+    assert receipt["summary"].startswith("some.json: 2 rows read, entries: 1 created; 1 without a value.")

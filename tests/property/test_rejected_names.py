@@ -1,4 +1,7 @@
-"""Random whole readings with ``deletes: remove``: a rejected record keeps its entry, whatever else happens to it."""
+"""Random whole readings with ``deletes: remove``: a rejected record keeps its entry, whatever else happens to it.
+
+A reading in which a field is renamed changes nothing, and the reading after it is compared with the one before it.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ _ROWS = st.lists(
 _STEPS: st.SearchStrategy[Any] = st.one_of(
     st.tuples(st.just("read"), _ROWS),
     st.tuples(st.just("read"), _ROWS),
+    st.tuples(st.sampled_from(["rename key", "rename value"]), _ROWS.filter(bool)),
     st.tuples(st.sampled_from(["map", "restart", "approve"]), st.just([])),
 )
 
@@ -45,6 +49,7 @@ class _Scene:
         self._script = Script(deletes="remove", batch_rows=batch_rows)
         self._rows: list[tuple[str, str]] = []
         self.expected: dict[str, str] = {}
+        self._is_renamed = False
         self.start()
 
     def start(self) -> None:
@@ -67,6 +72,9 @@ class _Scene:
                 if value == "!"
             ]
             self._script.write("p", readable, rejects=tuple(unread))
+        elif action.startswith("rename"):
+            names = ("key", "v") if action == "rename key" else ("k", "value")
+            self._script.write("p", [dict(zip(names, row, strict=True)) for row in rows])
         elif action != "approve":
             self.mirror.close()
             self._minimum = 1 - self._minimum if action == "map" else self._minimum
@@ -74,8 +82,10 @@ class _Scene:
         if action == "approve":
             self._approve()
         elif self._script.contents:
-            self._reader.read_pass()
-            if not self.mirror.status.held_runs():
+            rejected = self._reader.read_pass().rejected
+            self._is_renamed = (self._is_renamed and action != "read") or action.startswith("rename")
+            assert bool(rejected) == self._is_renamed
+            if not rejected and not self.mirror.status.held_runs():
                 self.expected = self._wanted()
 
     def _approve(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from ingestd.core.groups import Aggregation
-from ingestd.core.mapping import Mapping
+from ingestd.core.mapping import AbsentFields, Mapping
 from ingestd.core.record import Batch, Reject
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.intake import LookupFiles
@@ -76,13 +76,15 @@ def map_files(
     try:
         for partition in sorted(connector.partitions(), key=lambda one: one.name):
             batches = checked_batches(connector.read(partition, None))
+            fields = AbsentFields(mapping, whole=True)
             for batch in (
                 _grouped(batches, Aggregation(pipeline.group), found) if pipeline.group is not None else batches
             ):
                 batch = reject_unreadable(batch, mapping)  # noqa: PLW2901 - the same records
-                mapping.check_header(batch)
+                fields.add(batch)
                 hashes = mapping.row_hashes(batch.records, batch.facts)
                 mapped = mapping.apply(batch.records, batch.positions, hashes, batch.facts)
+                fields.add_children(mapped.child_fields, is_whole=True, last=batch.last)
                 found.entries.extend(mapped.entries.select("key", "value", "data_type").rows())
                 found.rejects.extend(batch.rejects if pipeline.group is not None else ())
                 found.rejects.extend(reject for reject, _ in mapped.rejects)
@@ -96,9 +98,10 @@ def map_files(
 def _grouped(batches: Iterator[Batch], groups: Aggregation, found: MappedFiles) -> Iterator[Batch]:
     """Yield the groups of a file; add the rejected records to ``found``."""
     with GroupStage(groups, Path(gettempdir())) as stage:
+        fields = AbsentFields(groups, whole=True)
         for batch in batches:
             batch = reject_unreadable(batch, groups)  # noqa: PLW2901 - the same records
-            stage.check_header(batch)
+            fields.add(batch)
             found.rejects.extend(stage.add(batch))
             if batch.last:
                 yield from stage.batches(batch)

@@ -21,6 +21,7 @@ import polars as pl
 from ingestd.core.errors import SourceBroken
 from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operands, sum_text
 from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
+from ingestd.core.mapping.absent_fields import OPTIONAL
 from ingestd.core.mapping.column import column_named, no_column_sentence
 from ingestd.core.mapping.program import ORDER, Program, compile_program
 from ingestd.core.mapping.specification import EntrySpec
@@ -101,32 +102,37 @@ class Aggregation:
         used = (*spec.by, *(name for one in self._aggregates for name in (one.spec.field, one.spec.order) if name))
         self._used = tuple(dict.fromkeys(used))
         where = self._program.where.columns if self._program is not None and self._program.where is not None else ()
-        self._sources = self._sources_of((*where, *self._used))
+        self.sources = self._sources_of((*where, *self._used))
+        """The fields and facts of the source that the stage uses."""
 
     @property
     def facts(self) -> tuple[str, ...]:
         """The facts of a batch that the stage uses, such as ``file.stem``."""
-        return tuple(name for name in self._sources if name.startswith(_FACT))
+        return tuple(name for name in self.sources if name.startswith(_FACT))
 
     def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
         """See `ingestd.core.unreadable.UsesColumns`."""
-        return tuple(name for name in self._sources if name in columns)
+        return tuple(name for name in self.sources if name in columns)
 
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""
         text = json.dumps([mapping, msgspec.to_builtins(self.spec)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def check_header(self, batch: Batch) -> None:
-        """Check that the partition has the columns and facts that the stage uses.
+    def check_facts(self, batch: Batch) -> None:
+        """See `ingestd.core.mapping.absent_fields.NamesFields`."""
+        for name in self.sources:
+            if name.startswith((_FACT, _UNITS)) and name not in batch.facts and name not in self.spec.optional:
+                raise SourceBroken(self.absent_sentence(name, batch.records.columns, header=True))
 
-        Raises:
-            SourceBroken: a name is missing.
-        """
-        for name in self._sources:
-            is_fact = name.startswith((_FACT, _UNITS))
-            if name not in batch.facts and (is_fact or (batch.header and name not in batch.records.columns)):
-                raise SourceBroken(no_column_sentence(name, batch.records.columns))
+    def absent_among(self, columns: Sequence[str], facts: MappingOf[str, str]) -> tuple[str, ...]:
+        """See `ingestd.core.mapping.absent_fields.NamesFields`."""
+        known = {*columns, *facts, *self.spec.optional}
+        return tuple(name for name in self.sources if name not in known)
+
+    def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
+        """See `ingestd.core.mapping.absent_fields.NamesFields`."""
+        return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
 
     def states(self, batch: Batch) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
         """Return a state for each record, in their order, and the rejected records.
@@ -193,13 +199,13 @@ class Aggregation:
         return tuple(dict.fromkeys(found))
 
     def _frame(self, records: pl.DataFrame, positions: pl.Series, facts: MappingOf[str, str]) -> pl.DataFrame:
-        existing = [name for name in self._sources if name in records.columns]
+        existing = [name for name in self.sources if name in records.columns]
         frame = positions.cast(pl.String).to_frame(_FIRST).hstack([records[name] for name in existing])
         frame = frame.with_columns(
             pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
             *(
                 pl.lit(facts.get(name), dtype=pl.String).alias(name)
-                for name in self._sources
+                for name in self.sources
                 if name not in records.columns
             ),
         )
@@ -257,7 +263,7 @@ class Aggregation:
         for found in batch.rejects:
             if not found.field or found.field in keys or any(name not in found.record for name in keys):
                 raise SourceBroken(unknown_group(location_text(found.position), found.reason))
-        columns = {name: [found.record.get(name) for found in batch.rejects] for name in self._sources}
+        columns = {name: [found.record.get(name) for found in batch.rejects] for name in self.sources}
         records = pl.DataFrame(
             {name: texts for name, texts in columns.items() if name not in batch.facts},
             schema_overrides=dict.fromkeys((name for name in columns if name not in batch.facts), pl.String),

@@ -34,12 +34,14 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The records with the same texts in ``by`` are a group; ``take`` has its other fields by name.
 
     ``where``: only records for which this expression is true. ``let``: named expressions over the fields of one record.
+    ``optional``: names that no record of a reading needs to have.
     """
 
     by: tuple[str, ...]
     take: tuple[tuple[str, AggregateSpec], ...]
     where: str | None = None
     let: tuple[tuple[str, str], ...] = ()
+    optional: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

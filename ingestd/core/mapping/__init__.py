@@ -1,5 +1,6 @@
 """The mapping from records to entries: a pure rule, compiled to column expressions."""
 
+from ingestd.core.mapping.absent_fields import AbsentField, AbsentFields
 from ingestd.core.mapping.children import PARENT
 from ingestd.core.mapping.compiled import Mapped, Mapping, PreparedBatch
 from ingestd.core.mapping.specification import EntrySpec, LookupSpec, Table, TableSource
@@ -9,6 +10,8 @@ from ingestd.core.template import COLUMN, TemplateError, parse_template
 __all__ = [
     "COLUMN",
     "PARENT",
+    "AbsentField",
+    "AbsentFields",
     "EntrySpec",
     "LookupSpec",
     "Mapped",

@@ -7,7 +7,7 @@ JSON text. If only simple fields are needed, one call decodes all items by colum
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -48,6 +48,22 @@ def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
     if not names and nested is None:
         return ChildFields(columns={}, lists=[None] * len(items))
     return _read_together(items, names, nested) or _read_alone(items, names, nested)
+
+
+def has_field(items: Sequence[msgspec.Raw], name: str, values: Iterable[str | None]) -> bool:
+    """Return whether one of the items has the field ``name``, with a value or with null. ``values``: what was read of it."""
+    return (
+        name == CHILD
+        or any(value is not None for value in values)
+        or any(_has_member(bytes(one), name) for one in items)
+    )
+
+
+def _has_member(item: bytes, name: str) -> bool:
+    try:
+        return any(member == name and value[:1] != b"{" for member, value in _members(item, ""))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False  # the item is rejected
 
 
 def _read_together(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields | None:

@@ -5,14 +5,14 @@ A list may be in an item of another list, to any depth. The levels are expanded 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 import msgspec
 import polars as pl
 
 from ingestd.core.json_depth import require_depth
-from ingestd.core.mapping.child_fields import OBJECT, ChildFields, read_fields
+from ingestd.core.mapping.child_fields import OBJECT, ChildFields, has_field, read_fields
 from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.program import ORDER
 from ingestd.core.record import CHILD_OF, position_text
@@ -49,10 +49,32 @@ class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Children(msgspec.Struct, frozen=True, kw_only=True):
-    """``frame``: one row for each child, with the wanted names, and `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`."""
+    """``frame``: one row for each child, with the wanted names, and `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`.
+
+    ``found``: for each of the required names, whether an item has it; without the names at a level without items.
+    """
 
     frame: pl.DataFrame
     faults: tuple[ChildFault, ...]
+    found: Mapping[str, bool]
+
+
+class _Presence(msgspec.Struct, kw_only=True):
+    """Whether an item has each of the ``required`` names and lists. ``found``: see `Children`."""
+
+    required: Collection[str]
+    required_lists: Collection[str]
+    found: dict[str, bool] = msgspec.field(default_factory=dict)
+
+    def add(
+        self, items: Sequence[msgspec.Raw], read: ChildFields, wanted: Mapping[str, str], below: Sequence[str]
+    ) -> None:
+        """Add the items of one level; see `_expand_level`."""
+        values = [(name, field, read.columns.get(field, ())) for name, field in wanted.items() if name in self.required]
+        values += [(name, name, read.lists) for name in below[:1] if name in self.required_lists]
+        for name, field, texts in values if items else ():
+            is_present = field == INDEX or has_field(items, field, texts)
+            self.found[name] = self.found.get(name, False) or is_present
 
 
 def level_of(name: str, depth: int) -> tuple[int, str]:
@@ -69,14 +91,23 @@ def record_fields(each: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     return (each[0], *(field for level, field in levels if not level))
 
 
-def expand(records: pl.DataFrame, each: Sequence[str], names: Sequence[str]) -> Children:
+def expand(
+    records: pl.DataFrame,
+    each: Sequence[str],
+    names: Sequence[str],
+    *,
+    required: Collection[str] = (),
+    required_lists: Collection[str] = (),
+) -> Children:
     """Return the children of some records.
 
     ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field
-    with the list, and those of the lists within its items. ``names``: the names to provide.
+    with the list, and those of the lists within its items. ``names``: the names to provide. ``required`` and
+    ``required_lists``: names among them, and lists within items; the result says whether an item has each.
     """
     wanted = [(name, *level_of(name, len(each))) for name in dict.fromkeys(names)]
     faults: list[ChildFault] = []
+    presence = _Presence(required=required, required_lists=required_lists)
     level = records.select(
         *(column_named(field).alias(name) for name, depth, field in wanted if not depth),
         pl.col(LIST),
@@ -87,12 +118,12 @@ def expand(records: pl.DataFrame, each: Sequence[str], names: Sequence[str]) -> 
     )
     for depth, field in enumerate(each, start=1):
         fields = {name: found for name, at, found in wanted if at == depth}
-        level = _expand_level(level, field, fields, each[depth:], faults)
+        level = _expand_level(level, field, fields, each[depth:], faults, presence=presence)
     frame = level.drop(LIST).with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
         pl.concat_str(POSITION, pl.lit(CHILD_OF), PATH).alias(POSITION),
     )
-    return Children(frame=frame, faults=tuple(faults))
+    return Children(frame=frame, faults=tuple(faults), found=presence.found)
 
 
 def _expand_level(
@@ -101,6 +132,8 @@ def _expand_level(
     wanted: dict[str, str],
     below: Sequence[str],
     faults: list[ChildFault],
+    *,
+    presence: _Presence,
 ) -> pl.DataFrame:
     """Return the items of the lists of one level. ``wanted``: their fields by name. ``below``: the lists of deeper levels."""
     items: list[msgspec.Raw] = []
@@ -125,6 +158,7 @@ def _expand_level(
     names = [one for one in wanted.values() if one != INDEX]
     read = read_fields(items, names, below[0] if below else None)
     faults += _faults(children, read.faults, "")
+    presence.add(items, read, wanted, below)
     return children.with_columns(*_columns(read, wanted, number)).filter(_usable(read, children.height))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
 import polars as pl
+
+from ingestd.core.phrases import nearest
 
 
 def column_named(name: str) -> pl.Expr:
@@ -15,11 +16,13 @@ def column_named(name: str) -> pl.Expr:
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
 
 
-def no_column_sentence(name: str, columns: Sequence[str]) -> str:
-    """Return a sentence about a missing column, with the existing ones and the nearest of them."""
-    near = difflib.get_close_matches(name, columns, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else " Is it the right file, and the right mapping?"
-    return f"There is no column '{name}'; the columns are {listed(columns)}.{hint}"
+def no_column_sentence(name: str, columns: Sequence[str], *, header: bool = True) -> str:
+    """Return a sentence about a missing column, or field of all records, with the existing ones and the nearest of them."""
+    there = (
+        f"There is no column '{name}'; the columns are" if header else f"No record has a field '{name}'; the fields are"
+    )
+    hint = nearest(name, columns) or f" Is it the right {'file' if header else 'source'}, and the right mapping?"
+    return f"{there} {listed(columns)}.{hint}"
 
 
 def listed(names: Iterable[str]) -> str:

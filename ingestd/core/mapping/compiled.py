@@ -5,9 +5,9 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 * A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
   unknown which entry the record is about.
 * A key is in the Unicode form NFC, as the service stores it. Keys that differ only in the form are one key.
-* A record without a field (null) that the *value* needs makes no entry. Empty text is a value and makes an entry.
+* A record without a field (null) that the *value* needs makes no entry, and is counted. Empty text is a value and makes an entry.
 * A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
-* If the header of the partition lacks a name of the mapping, the whole partition is rejected (`SourceBroken`).
+* If no record of a reading has a name of the mapping, the whole reading is rejected: see `ingestd.core.mapping.absent_fields`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -29,8 +29,9 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
+from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField
 from ingestd.core.mapping.child_fields import OBJECT
-from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, ChildFault, expand
+from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, Children, expand
 from ingestd.core.mapping.column import column_named, listed, no_column_sentence
 from ingestd.core.mapping.program import ORDER, compile_program
 from ingestd.core.mapping.rule_group import (
@@ -45,6 +46,7 @@ from ingestd.core.mapping.rule_group import (
     compile_group,
     map_groups,
     name_keys,
+    with_facts,
 )
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
@@ -62,11 +64,14 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
 
     ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
     deadband (String).
-    ``rejects``: the rejected records, each with its row hash.
+    ``rejects``: the rejected records, each with its row hash. ``child_fields``: whether an item of the lists has the field.
+    ``valueless``: the number of records without an entry that are not rejected.
     """
 
     entries: pl.DataFrame
     rejects: tuple[tuple[Reject, int], ...]
+    child_fields: MappingOf[ChildField, bool] = msgspec.field(default_factory=dict)
+    valueless: int = 0
 
 
 class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +99,15 @@ class _Names(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, groups: Iterable[RuleGroup]) -> _Names:
-        names = [FILE_NAME if name.startswith(FILE_PART) else name for group in groups for name in group.record_columns]
+        return cls._of_names(name for group in groups for name in group.record_columns)
+
+    @classmethod
+    def required_of(cls, groups: Iterable[RuleGroup]) -> _Names:
+        return cls._of_names(name for group in groups for name in group.required)
+
+    @classmethod
+    def _of_names(cls, columns: Iterable[str]) -> _Names:
+        names = [FILE_NAME if name.startswith(FILE_PART) else name for name in columns]
         return cls(
             fields=tuple(dict.fromkeys(name for name in names if not name.startswith(FILE))),
             facts=tuple(dict.fromkeys(name for name in names if name.startswith(FILE))),
@@ -119,6 +132,7 @@ class Mapping:
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
         self._groups = self._compile(())
         self._names = _Names.of(self._groups)
+        self._required = _Names.required_of(self._groups)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -127,6 +141,16 @@ class Mapping:
         Columns that a selection finds in a batch are used, too, and not among them.
         """
         return self._names.fields
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The fields, facts, lists and globs that the mapping names."""
+        names = {name for group in self._groups for name in (*group.columns, *group.each)}
+        for spec in self._specs:
+            if spec.selection is not None:  # it has no rules yet
+                names |= {*spec.selection.match, *spec.selection.excluded}
+                names |= {*parse_template(spec.key).fields, *parse_template(spec.type).fields} - {COLUMN}
+        return frozenset(names)
 
     @property
     def table_sources(self) -> tuple[TableSource, ...]:
@@ -185,7 +209,7 @@ class Mapping:
             _list_column(records, name).alias(name) if name in self._lists else column
             for name, column in zip(names.fields, _columns(records, names.fields, facts), strict=True)
         ]
-        used = [pl.lit(facts[name]).alias(name) for name in names.facts]
+        used = [pl.lit(facts.get(name), dtype=pl.String).alias(name) for name in names.facts]
         if not self._dynamic:
             used = [*columns, *used]
         if not used:
@@ -225,39 +249,43 @@ class Mapping:
                 start = end
         return prepared
 
-    def check_header(self, batch: Batch) -> None:
-        """Check that the partition has the columns and facts that the mapping uses.
-
-        Raises:
-            SourceBroken: a name is missing; the sentence lists the existing names and the nearest one.
-        """
-        for name in self.facts:
+    def check_facts(self, batch: Batch) -> None:
+        """See `NamesFields.check_facts`; the file's name must have the form of the mapping, too."""
+        for name in self._required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
                 raise SourceBroken(_no_preamble(name, batch.facts))
             if name not in batch.facts:
-                raise SourceBroken(f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}.")
+                raise SourceBroken(
+                    f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}. {OPTIONAL}"
+                )
         for spec, group in zip(self._specs, self._groups, strict=True):
             if group.parts is not None and not group.parts.fullmatch(batch.facts.get(FILE_NAME, "")):
                 raise SourceBroken(
                     f"The file's name '{batch.facts.get(FILE_NAME, '')}' does not have the form '{spec.file_name}' (file_name)."
                 )
-        if batch.header:
-            self._check_columns(batch.records.columns, batch.facts)
 
-    def _check_columns(self, columns: Sequence[str], facts: MappingOf[str, str]) -> None:
-        for name in self.fields:
-            if name not in columns and name not in facts and not (self._each and name.startswith(UNITS)):
-                raise SourceBroken(_no_unit(name) if name.startswith(UNITS) else no_column_sentence(name, columns))
-        if not self._dynamic:
-            return
-        for spec, group in zip(self._specs, self._compile(columns), strict=True):
-            if spec.selection is None:
-                continue
-            unknown = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
-            if unknown:
-                raise SourceBroken(no_column_sentence(unknown[0], columns))
-            if not group.rules:
-                raise SourceBroken(f"The mapping selects none of the columns {listed(columns)} (columns).")
+    def absent_among(self, columns: Sequence[str], facts: MappingOf[str, str]) -> tuple[str, ...]:
+        """See `NamesFields.absent_among`; a glob that selects no column is absent, too."""
+        existing = {*columns, *facts}
+        groups = self._compile(columns) if self._dynamic else self._groups
+        required = _Names.required_of(groups) if self._dynamic else self._required
+        names = [name for name in required.fields if name not in existing]
+        # An object in the place of a list rejects its record.
+        absent = [name for name in names if name not in self._lists or not any(map(_begins(name), columns))]
+        for spec, group in zip(self._specs, groups, strict=True):
+            if spec.selection is not None:
+                globs = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
+                globs += spec.selection.match if not group.rules else ()
+                absent += [name for name in globs if name not in spec.optional]
+        return tuple(dict.fromkeys(absent))
+
+    def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
+        """See `NamesFields.absent_sentence`."""
+        if name.startswith(UNITS):
+            return _no_unit(name)
+        if any(spec.selection is not None and name in spec.selection.match for spec in self._specs):
+            return f"The mapping selects none of the columns {listed(columns)} (columns: {name}). {OPTIONAL}"
+        return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
 
     def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
         """See `ingestd.core.unreadable.UsesColumns`; columns that a selection finds are used, too."""
@@ -288,7 +316,44 @@ class Mapping:
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
         found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
-        return Mapped(entries=entries[:, list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
+        results = pl.concat([entries[ORDER], pl.Series([order for order, *_ in found], dtype=pl.Int64)])
+        return Mapped(
+            entries=entries[:, list(self._members)],
+            valueless=records.height - results.n_unique(),
+            rejects=tuple(_rejects(found, records, hashes)),
+            child_fields={
+                (each, name): is_present
+                for each, one in zip(self._each, children, strict=True)
+                for name, is_present in one.fields.items()
+            },
+        )
+
+    def count_excluded(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> int:
+        """Return how many records each ``where`` of the mapping excludes; 0 if a part of the mapping has none."""
+        groups = self._groups_in(records)
+        programs = [group.program for group in groups if group.program is not None and not group.each]
+        if len(programs) < len(groups) or any(program.where is None for program in programs):
+            return 0
+        nothing = pl.repeat(0, records.height, dtype=pl.Int64, eager=True)
+        frame = self._frame(records, nothing, nothing, facts)
+        scopes = (
+            program.run(with_facts(frame, group.facts(facts)), ())[0]
+            for group, program in zip(groups, programs, strict=True)
+        )
+        return records.height - pl.concat([scope[ORDER] for scope in scopes]).n_unique()
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The fields of the values, and the lists of children."""
+        names = (name for group in self._groups for rule in group.rules for name in group.columns_of(rule.value.fields))
+        return tuple(dict.fromkeys([*self._lists, *(name for name in names if not name.startswith(FILE))]))
+
+    def reject_all(self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, absent: AbsentField) -> Mapped:
+        """Return no entries: all records are rejected, because none has a field. The arguments are as in `apply`."""
+        found = [
+            (order, position_at(positions, order), absent.sentence, absent.name) for order in range(records.height)
+        ]
+        return Mapped(entries=self.empty_entries(positions.dtype), rejects=tuple(_rejects(found, records, hashes)))
 
     def name_entries(
         self,
@@ -308,7 +373,8 @@ class Mapping:
         found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
         is_complete = True
         for each in self._each:
-            children, faults = _expanded(each, groups, frame, facts)
+            expanded = _expanded(each, groups, frame, facts)
+            children, faults = expanded.frame, expanded.faults
             has_list = not unknown or (each[0] in records.columns and each[0] not in unknown)
             is_complete = is_complete and has_list and not faults
             found += [name_keys(group, children, facts, unknown) for group in groups if group.each == each]
@@ -334,7 +400,7 @@ class Mapping:
         """
         nothing = pl.Series([0], dtype=pl.Int64)
         frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
-        children = {each: _expanded(each, groups, frame, facts)[0] for each in self._each}
+        children = {each: _expanded(each, groups, frame, facts).frame for each in self._each}
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
             made = find_entry(spec, group, children.get(group.each, frame), group.facts(facts), key)
@@ -359,6 +425,7 @@ class Mapping:
         frame = pl.DataFrame(
             [
                 *_texts(records, self._names_in(records).fields, facts),
+                *_no_facts(records.height, self._names_in(records).facts, facts),
                 positions.alias(POSITION),
                 hashes.alias(ROW_HASH),
                 pl.int_range(records.height, dtype=pl.Int64, eager=True).alias(ORDER),
@@ -396,18 +463,23 @@ _Rejected: TypeAlias = tuple[int, Position, str, str]
 
 
 class _MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
-    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected."""
+    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected.
+
+    ``fields``: `Children.found`.
+    """
 
     entries: pl.DataFrame
     rejected: list[_Rejected]
     record_faults: Faults
+    fields: MappingOf[str, bool]
 
 
 def _map_children(
     each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
 ) -> _MappedChildren:
     """Map the children of some records by the rules that are for them."""
-    children, faults = _expanded(each, groups, frame, facts)
+    expanded = _expanded(each, groups, frame, facts)
+    children, faults = expanded.frame, expanded.faults
     entries, bad = map_groups([group for group in groups if group.each == each], children, facts)
     entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
     rejected: list[_Rejected] = [
@@ -418,17 +490,28 @@ def _map_children(
         entries=entries.with_columns(children[RECORD].gather(entries[ORDER]).alias(ORDER)),
         rejected=rejected,
         record_faults={one.record: (one.reason, one.field) for one in faults if not one.position},
+        fields=expanded.found,
     )
 
 
 def _expanded(
     each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
-) -> tuple[pl.DataFrame, tuple[ChildFault, ...]]:
+) -> Children:
     """Return the children of some records with the names that their rules use, and what is wrong with lists."""
-    names = dict.fromkeys(name for group in groups if group.each == each for name in group.child_names)
-    found = expand(frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)), each, tuple(names))
+    of_lists = [group for group in groups if group.each == each]
+    names = tuple(dict.fromkeys(name for group in of_lists for name in group.child_names))
+    found = expand(
+        frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)),
+        each,
+        names,
+        required={name for group in of_lists for name in group.required_of_children},
+        required_lists={name for group in of_lists for name in each[1:] if name not in group.optional},
+    )
     units = {name: text for name, text in facts.items() if name in names and name.startswith(UNITS)}
-    return found.frame.with_columns([pl.lit(text).alias(name) for name, text in units.items()]), found.faults
+    missing = [name for group in of_lists for name in group.columns if name.startswith(FILE) and name not in facts]
+    facts_of_all = [pl.lit(text).alias(name) for name, text in units.items()]
+    facts_of_all += [pl.lit(None, dtype=pl.String).alias(name) for name in dict.fromkeys(missing)]
+    return msgspec.structs.replace(found, frame=found.frame.with_columns(facts_of_all))
 
 
 def _parts_of(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
@@ -447,6 +530,7 @@ def _parts_of(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped
         some = range(bisect_left(of_rejects, start), bisect_left(of_rejects, end))
         yield Mapped(
             entries=entries[first:last].replace_column(entries.width - 1, found),
+            valueless=end - start - len({*of_entries[first:last], *(of_rejects[one] for one in some)}),
             rejects=tuple(
                 (dataclasses.replace(rejects[one][0], position=at[of_rejects[one] - start]), rejects[one][1])
                 for one in some
@@ -482,12 +566,14 @@ def _no_preamble(name: str, facts: MappingOf[str, str]) -> str:
     names = f"the rows name {listed(known)}" if known else "set 'preamble: true' in its format if it has such rows"
     return (
         f"The mapping uses {{{name}}}, but no row above the header of '{facts.get(FILE_NAME, '')}' gives "
-        f"'{name.removeprefix(PREAMBLE)}' a value; {names}."
+        f"'{name.removeprefix(PREAMBLE)}' a value; {names}. {OPTIONAL}"
     )
 
 
 def _no_unit(name: str) -> str:
-    return f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format."
+    return (
+        f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format. {OPTIONAL}"
+    )
 
 
 def _hash_of_value(name: str, column: pl.Expr) -> pl.Expr:
@@ -507,6 +593,11 @@ def _matches(template: Template, text: str) -> bool:
     """Return whether a template can result in ``text``; a field has at least one character."""
     pattern = "".join(re.escape(nfc(part.text)) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
     return re.fullmatch(pattern, text) is not None
+
+
+def _begins(name: str) -> Callable[[str], bool]:
+    """Return whether a column is a field of an object ``name``."""
+    return lambda column: column.startswith(f"{name}.")
 
 
 def _list_column(records: pl.DataFrame, name: str) -> pl.Expr:
@@ -534,6 +625,13 @@ def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, st
         else:
             missing = pl.Series(name, [_missing_column(name, facts)], dtype=pl.String)
             yield missing.new_from_index(0, records.height)
+
+
+def _no_facts(height: int, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
+    """Yield a column of nulls for each optional fact that the source does not have."""
+    for name in names:
+        if name not in facts:
+            yield pl.Series(name, [None], dtype=pl.String).new_from_index(0, height)
 
 
 def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:

@@ -59,7 +59,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one specification.
 
     ``parts``: the form of the file's name. ``values``: what becomes of a value. ``each``: the lists of the children that the
-    rules are for; empty: the rules are for records.
+    rules are for; empty: the rules are for records. ``optional``: names that no record needs to have.
     """
 
     rules: tuple[EntryRule, ...]
@@ -68,6 +68,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     values: ValueRules | None
     each: tuple[str, ...]
     deadband: str | None
+    optional: frozenset[str]
 
     def columns_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the fields and facts of some names."""
@@ -96,6 +97,21 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
             return self.columns
         facts = (name for name in self.columns if name.startswith((FILE, UNITS)))
         return (*record_fields(self.each, self.child_names), *facts)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The fields and facts of `record_columns` that some record of a reading must have. Units of children are not known."""
+        names = tuple(name for name in self.columns if name not in self.optional)
+        if not self.each:
+            return names
+        facts = tuple(name for name in names if name.startswith(FILE))
+        list_field, *fields = record_fields(self.each, tuple(name for name in names if not name.startswith(FILE)))
+        return (*([] if list_field in self.optional else [list_field]), *fields, *facts)
+
+    @property
+    def required_of_children(self) -> tuple[str, ...]:
+        """The names of `child_names` that some child must have."""
+        return tuple(name for name in self.child_names if name not in self.optional and not name.startswith(UNITS))
 
     def sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the fields of a record, and the facts, that some names of the rules come from."""
@@ -140,6 +156,7 @@ def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[st
         values=spec.rules if spec.rules != NO_RULES else None,
         each=spec.each,
         deadband=spec.deadband,
+        optional=frozenset(spec.optional),
     )
 
 

@@ -67,7 +67,8 @@ class EntrySpec(msgspec.Struct, frozen=True, kw_only=True):
     records for which this expression is true. ``lookup``: values of tables by name. ``let``: named expressions. ``file_name``:
     the form of the file's name, with parts in braces. ``rules``: what becomes of a value. ``each``: the field with the list of
     children that are the records, and the fields of the lists within its items. ``deadband``: how far a number may be from the
-    value that was sent without being sent; a number, or a percentage such as ``1%``.
+    value that was sent without being sent; a number, or a percentage such as ``1%``. ``optional``: names of the mapping that no
+    record of a reading needs to have.
     """
 
     key: str
@@ -84,6 +85,7 @@ class EntrySpec(msgspec.Struct, frozen=True, kw_only=True):
     lookup: tuple[tuple[str, LookupSpec], ...] = ()
     each: tuple[str, ...] = ()
     deadband: str | None = None
+    optional: tuple[str, ...] = ()
 
 
 def name_parts(form: str) -> re.Pattern[str]:

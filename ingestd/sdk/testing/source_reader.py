@@ -71,6 +71,6 @@ def acknowledgement(
     rejected = tuple(rejects)
     return Acknowledgement(
         run=1, started=ended - 1, ended=ended, pipeline="test", sink="Masses in bench", digest="d", records=records,
-        created=records - len(rejected), updated=0, unchanged=0, removed=0, rejected=len(rejected),
+        created=records - len(rejected), updated=0, unchanged=0, removed=0, rejected=len(rejected), valueless=0,
         refused=sum(one.subject != "record" for one in rejected), facts=facts or {}, rejects=lambda: iter(rejected),
     )  # fmt: skip

@@ -11,7 +11,8 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror.
 
     ``map_seconds`` and ``store_seconds``: the parts of ``seconds`` for the comparison and mapping of records, and for writes to
-    the mirror. The rest is the reading. ``notice``: what the reading guessed or skipped, such as keys with several values.
+    the mirror. The rest is the reading. ``valueless``: records without an entry that were not rejected. ``notice``: what the
+    reading guessed or skipped, such as keys with several values.
     """
 
     pipeline: str
@@ -22,6 +23,7 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     unchanged: int
     removed: int
     rejected: int
+    valueless: int
     seconds: float
     map_seconds: float
     store_seconds: float
@@ -43,6 +45,7 @@ class PartitionReadings(Event, frozen=True, kw_only=True):
     unchanged: int
     removed: int
     rejected: int
+    valueless: int
     acknowledged: int
     notice: str
 

@@ -19,7 +19,7 @@ class Log:
             self.emit(
                 PartitionRead(
                     pipeline="p", partition=partition, records=2, created=0, updated=1, unchanged=1, removed=0, rejected=0,
-                    seconds=0.1, map_seconds=0.0, store_seconds=0.0,
+                    valueless=0, seconds=0.1, map_seconds=0.0, store_seconds=0.0,
                 )
             )  # fmt: skip
             self.emit(PartitionSettled(pipeline="p", partition=partition))
@@ -79,7 +79,7 @@ def test_the_end_of_the_daemon_logs_what_is_left() -> None:
             emit(
                 PartitionRead(
                     pipeline="p", partition="line", records=1, created=1, updated=0, unchanged=0, removed=0, rejected=0,
-                    seconds=0.1, map_seconds=0.0, store_seconds=0.0,
+                    valueless=0, seconds=0.1, map_seconds=0.0, store_seconds=0.0,
                 )
             )  # fmt: skip
     (line,) = sums(lines)

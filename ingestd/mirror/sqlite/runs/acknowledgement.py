@@ -23,9 +23,8 @@ def acknowledgement_of(
 ) -> Acknowledgement:
     """See `IntakeStore.acknowledgement`; ``reader`` opens a connection for rejections, which may be many."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
-    run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
-        row
-    )
+    run, started, ended, pipeline, workspace, by, name, digest, records, *changes, valueless, facts = row
+    created, updated, unchanged, removed = changes
     rejected = refused = 0
     if connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]:
         with closing(reader()) as listing:
@@ -34,6 +33,7 @@ def acknowledgement_of(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
         updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,
+        valueless=valueless,
         facts=json.loads(facts),
         # Most have none, and a connection takes longer than everything else here.
         rejects=partial(_stream_rejections, reader, partition) if rejected else partial(iter, ()),

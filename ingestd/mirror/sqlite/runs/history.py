@@ -21,15 +21,15 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
     if last_run is not None:
         last = connection.execute(SQL["history_run"], (last_run,)).fetchone()
     found = connection.execute(SQL["history_reading"], (identity,)).fetchone()
-    facts = json.loads(found[8]) if found else {}
+    facts = json.loads(found[9]) if found else {}
     before = content_before(connection, found[0], facts.get("file.sha256", "")) if found else None
     unchanged = found and last is not None and last[0] > found[0] and last[2] is not None and not last[3]
     return History(
         pipeline=pipeline,
         name=partition,
         cursor=json.loads(cursor) if cursor else None,
-        reading=from_row(RunSummary, found[:7], collided=False) if found else None,
-        read_at=found[7] if found else 0,
+        reading=from_row(RunSummary, found[:8], collided=False) if found else None,
+        read_at=found[8] if found else 0,
         facts=facts,
         same_as=before[0] if before else "",
         again_at=last[1] if unchanged and last is not None else 0,

@@ -297,6 +297,7 @@ class IntakeStore:
         cursor: Cursor,
         facts: Mapping[str, str],
         resolved: Sequence[str] = (),
+        valueless: int = 0,
     ) -> int:
         """Commit one batch and return the number of changed entries.
 
@@ -307,6 +308,7 @@ class IntakeStore:
         `is_within_band`. ``rejects``: each with its row hash,
         None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
         rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
+        ``valueless``: the number of mapped records that gave no entry and were not rejected.
         """
         current = self._runs[run]
         if entries["value"].null_count():  # of equal keys, one with a value wins
@@ -340,7 +342,9 @@ class IntakeStore:
             if current.has_rejected and not current.snapshot:
                 drop_read_again(connection, location, current.retries, unique["row_hash"].unique().to_list())
             store_rejected_records(connection, location, rejects)
-            self._writer.count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
+            self._writer.count(
+                connection, current, written, records=records, rejected=len(rejects), valueless=valueless, facts=facts
+            )
             if not current.snapshot:
                 current.last_row = max(
                     [current.last_row, *_rows(entries), *(_row_of(one.position) for one, _ in rejects)]

@@ -271,10 +271,10 @@ class RunFinisher:
         if run.remapped and run.whole and end.deletes != "defer":
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen, end.sections)
-        # Only a reading that maps all records shows whether the key of each rejected one is known.
+        # Only a reading that maps all records shows whether each rejected key is known, and whether no record gives a value.
         changes = (
             -1
-            if run.stale or end.deletes == "defer"
+            if run.stale or end.deletes == "defer" or (run.whole and not run.mapped)
             else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         )
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))

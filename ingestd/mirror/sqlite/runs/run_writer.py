@@ -122,6 +122,7 @@ class RunWriter:
         *,
         records: int = 0,
         rejected: int = 0,
+        valueless: int = 0,
         removed: int = 0,
         updated: int = 0,
         facts: Mapping[str, str] | None = None,
@@ -138,6 +139,7 @@ class RunWriter:
             "unchanged": written.unchanged if written else 0,
             "removed": removed,
             "rejected": rejected + (len(written.foreign) if written else 0),
+            "valueless": valueless,
             "facts": json.dumps(dict(facts)) if facts else None,
         }
         connection.execute(SQL["run_count"], numbers)

@@ -12,7 +12,7 @@ SELECT id, started, ended, failure FROM run WHERE id = ?
 
 -- The last reading with new content.
 -- name: history_reading
-SELECT id, records, created, updated, unchanged, removed, rejected, started, facts FROM run
+SELECT id, records, created, updated, unchanged, removed, rejected, valueless, started, facts FROM run
 WHERE partition = ? AND facts <> '{}' AND ended IS NOT NULL AND failure = '' ORDER BY id DESC LIMIT 1
 
 -- name: content_before
@@ -26,6 +26,6 @@ SELECT id, name FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE n
 ORDER BY last_run DESC LIMIT ?
 
 -- name: runs_newest
-SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure,
+SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, valueless, failure,
   failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
 FROM run WHERE partition = ? ORDER BY id DESC LIMIT ?

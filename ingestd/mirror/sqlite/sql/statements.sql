@@ -146,6 +146,7 @@ INSERT INTO run (partition, started) VALUES (?, ?) RETURNING id
 -- name: run_count
 UPDATE run SET records = records + :records, created = created + :created, updated = updated + :updated,
   unchanged = unchanged + :unchanged, removed = removed + :removed, rejected = rejected + :rejected,
+  valueless = valueless + :valueless,
   facts = coalesce(:facts, facts)
 WHERE id = :run
 
@@ -154,12 +155,12 @@ UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, 
 
 -- name: run_end
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
-RETURNING id, records, created, updated, unchanged, removed, rejected, coalesce(json_extract(facts, '$."file.notice"'), '')
+RETURNING id, records, created, updated, unchanged, removed, rejected, valueless, coalesce(json_extract(facts, '$."file.notice"'), '')
 
 -- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it.
 -- name: run_forget_idle
 DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
-  AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0
+  AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0
 
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
@@ -346,14 +347,14 @@ FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP 
 
 -- Only the reading of unchanged content has no facts and no failure.
 -- name: status_run
-SELECT id, started, records, created, updated, unchanged, removed, rejected, failure,
+SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless, failure,
   EXISTS (SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition'),
   failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
 FROM run r WHERE id = ?
 
 -- The last run with records of the partition of a run.
 -- name: status_reading
-SELECT id, started, records, created, updated, unchanged, removed, rejected FROM run
+SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless FROM run
 WHERE partition = (SELECT partition FROM run WHERE id = ?) AND records > 0 AND failure = '' AND ended IS NOT NULL
 ORDER BY id DESC LIMIT 1
 
@@ -389,6 +390,6 @@ ORDER BY k.workspace, k.name
 -- The last reading of a partition.
 -- name: partition_last_run
 SELECT r.id, r.started, coalesce(r.ended, r.started), l.name, k.workspace, k.addressed_by, k.name, p.digest, r.records,
-  r.created, r.updated, r.unchanged, r.removed, r.facts
+  r.created, r.updated, r.unchanged, r.removed, r.valueless, r.facts
 FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink JOIN run r ON r.id = p.last_run
 WHERE p.id = ?

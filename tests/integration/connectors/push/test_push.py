@@ -159,6 +159,25 @@ def test_a_request_is_acknowledged_when_its_records_are_durable(bench: Callable[
     assert pushed.entries() == {"a": "0.30", "b": "2"}
 
 
+def test_a_request_in_which_no_record_has_a_field_is_stored_as_rejected_and_the_response_says_why(
+    bench: Callable[..., Bench],
+) -> None:
+    pushed = bench(requests_per_second=10_000)
+    with ThreadPoolExecutor(8) as threads:  # a request is evaluated alone, although several are committed at once
+        good = [threads.submit(pushed.post, [{"part": "a", "mass": "1"}, {"part": "b"}]) for _ in range(8)]
+        bad = [threads.submit(pushed.post, [{"part": f"c{n}", "weight": "1"}]) for n in range(8)]
+        assert {one.result(SECONDS).status_code for one in good} == {204}
+        responses = {(one.result(SECONDS).status_code, one.result(SECONDS).text) for one in bad}
+    ((status, text),) = responses
+    assert status == 200
+    assert text.startswith(
+        "The records are stored as rejected. No record has a field 'mass'; the fields are 'part', 'weight'."
+    )
+    assert pushed.entries() == {"a": "1"}
+    assert len(pushed.rejected()) == 8
+    assert pushed.post({"part": "d", "mass": "4"}).status_code == 204, "only the request itself is rejected"
+
+
 def test_known_messages_are_known_after_a_restart_also_when_they_left_the_cursor(tmp_path: Path) -> None:
     with Bench(tmp_path, requests_per_second=10_000) as pushed, ThreadPoolExecutor(8) as threads:
         sent = [

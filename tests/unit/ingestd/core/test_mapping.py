@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 
-from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping import EntrySpec, LookupSpec, Mapped, Mapping, TableSource
 from ingestd.core.mapping.specification import ColumnSelection
 from ingestd.core.mapping.typed import ExpressionError
-from ingestd.core.record import Batch, Reject
+from ingestd.core.record import Reject
 
 FACTS = {"file.name": "run 7.csv", "file.stem": "run 7"}
 MASS = EntrySpec(key="{part}.mass", value="{mass}")
@@ -157,25 +156,6 @@ def test_different_mappings_have_different_digests() -> None:
     }
     assert len(digests) == 4
     assert Mapping([MASS]).digest == Mapping([MASS]).digest
-
-
-def test_a_name_that_the_header_lacks_is_reported_with_the_existing_and_the_nearest_names() -> None:
-    records = frame(part_number=["P-1"], mass_kg=["1"])
-    batch = Batch(records=records, positions=pl.Series([2]), cursor={}, facts=FACTS, header=True)
-    Mapping([EntrySpec(key="{part_number}", value="{mass_kg}")]).check_header(batch)
-    with pytest.raises(
-        SourceBroken, match=r"no column 'mass_k'; the columns are 'part_number', 'mass_kg'\. Did you mean 'mass_kg'\?"
-    ):
-        Mapping([EntrySpec(key="{part_number}", value="{mass_k}")]).check_header(batch)
-    with pytest.raises(
-        SourceBroken, match=r"uses \{file.sheet\}, but the source provides only 'file.name', 'file.stem'"
-    ):
-        Mapping([EntrySpec(key="{part_number}", value="{file.sheet}")]).check_header(batch)
-
-
-def test_without_a_header_a_name_may_occur_in_a_later_batch() -> None:
-    batch = Batch(records=frame(part=["P-1"]), positions=pl.Series([2]), cursor={}, facts=FACTS)
-    Mapping([MASS]).check_header(batch)
 
 
 def test_the_columns_of_an_entry_are_those_of_the_templates_that_match_its_key() -> None:

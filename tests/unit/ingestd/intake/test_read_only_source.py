@@ -59,7 +59,7 @@ def test_readings_reach_the_connector_and_acknowledgements_do_not() -> None:
     assert len(list(source.read(partition, None))) == 1
     acknowledgement = Acknowledgement(
         run=1, started=0, ended=0, pipeline="p", sink="s", digest="", records=1, created=1, updated=0, unchanged=0, removed=0,
-        rejected=0, refused=0, facts={}, rejects=lambda: iter(()),
+        rejected=0, refused=0, valueless=0, facts={}, rejects=lambda: iter(()),
     )  # fmt: skip
     source.acknowledge(partition, {}, acknowledgement)
     source.failed(partition, "It is broken.")

@@ -58,6 +58,22 @@ def test_the_lists_of_children_are_read(tmp_path: Path) -> None:
     assert specification('{each: [parts, p], key: "{n}", value: "{parent.m}"}', tmp_path).each == ("parts", "p")
 
 
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        ('{key: "{part}", value: "{mass}", let: {a: "b"}, optional: [mass, b]}', ("mass", "b")),
+        ('{key: "{part}.{column}", columns: {match: "m_*", except: [m_x]}, optional: ["m_*", m_x]}', ("m_*", "m_x")),
+        (
+            '{each: [a, b], key: "{n}", value: "{parent.parent.v}", optional: [a, b, parent.parent.v]}',
+            ("a", "b", "parent.parent.v"),
+        ),
+        ('{key: "{file.preamble.Rig}", value: "{v}", optional: [file.preamble.Rig]}', ("file.preamble.Rig",)),
+    ],
+)
+def test_optional_names_are_read(tmp_path: Path, entries: str, names: tuple[str, ...]) -> None:
+    assert specification(entries, tmp_path).optional == names
+
+
 def test_rules_for_values_are_read(tmp_path: Path) -> None:
     entries = """
       key: "{file.part.run}"
@@ -104,6 +120,12 @@ def test_rules_for_values_are_read(tmp_path: Path) -> None:
         ('value: {expt: "1"}', "expt", "value.expt", "Did you mean 'expr'?"),
         ('value: v, where: "mass"', 'mass"', "where", "Expected a condition"),
         ('value: v, where: "a = 1 AND SUM(b) > 2"', "SUM", "where", "needs several records"),
+        (
+            'value: "{mass}", optional: [mas]',
+            "mas]",
+            "optional[0]",
+            "Nothing here uses 'mas', so it can't be optional. Did you mean",
+        ),
         ('value: v, let: {a: "b +"}', "+", "let.a", "missing or too much"),
         ('value: v, let: {units.a: "b"}', '"b"', "let.units.a", "is reserved"),
         (

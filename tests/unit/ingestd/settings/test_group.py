@@ -17,6 +17,13 @@ def configured(group: str, entries: str = '{key: "{part}.mass", value: "{mass}"}
     return GOOD.replace(_ENTRIES, f"    group:\n      {group}\n    entries: {entries}\n")
 
 
+def test_optional_fields_of_a_group_are_read(tmp_path: Path) -> None:
+    text = configured("{by: [part], where: \"state <> 'x'\", take: {mass: {sum: kg}}, optional: [kg, state]}")
+    group = load(text, tmp_path).pipelines[0].group
+    assert group is not None
+    assert group.optional == ("kg", "state")
+
+
 def test_a_group_is_read(tmp_path: Path) -> None:
     text = configured(
         """{by: [part], where: "day > '2026'", let: {day: "LEFT(at, 10)"}, take: {
@@ -40,6 +47,7 @@ def test_a_group_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("group", "key", "sentence"),
     [
+        ("{by: [part], take: {mass: {sum: kg}}, optional: [kgs]}", "optional[0]", "Nothing here uses 'kgs'"),
         ("{by: [], take: {mass: count}}", "by", "Expected a list of 1 item or more"),
         ("{by: [part, part], take: {mass: count}}", "by", "The field 'part' is listed twice."),
         ("{by: [part], take: {part: count}}", "take.part", "The name 'part' is in 'by', too."),

@@ -104,6 +104,7 @@ CREATE TABLE run (
   unchanged INTEGER NOT NULL DEFAULT 0,
   removed   INTEGER NOT NULL DEFAULT 0,
   rejected  INTEGER NOT NULL DEFAULT 0,
+  valueless INTEGER NOT NULL DEFAULT 0,
   facts     TEXT NOT NULL DEFAULT '{}',
   failure   TEXT NOT NULL DEFAULT ''
 );
@@ -113,7 +114,7 @@ CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));
 -- Runs that have not ended, and runs that changed nothing. Both are few.
 CREATE INDEX run_open ON run (partition) WHERE ended IS NULL;
 CREATE INDEX run_idle ON run (partition, id)
-  WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0;
+  WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0;
 -- The runs with a notice, so that the status finds those of all partitions and reads no other run.
 CREATE INDEX run_noticed ON run (partition) WHERE json_extract(facts, '$."file.notice"') IS NOT NULL;
 

@@ -1,0 +1,128 @@
+"""Fields that a mapping names and that no record of a reading has: such a reading is rejected. A pure rule.
+
+A source that renames a field gives no values for it. Without this rule, the entries of a whole reading would then be removed. A
+reading without any record has no fields, and is not rejected. A record may lack a field that other records of its reading have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Batch
+
+ChildField: TypeAlias = tuple[tuple[str, ...], str]
+"""The lists of ``each`` and a name that is used of their items."""
+
+_COLUMNS = 1_000
+"""The most names of fields that are kept for a sentence, because a source may invent names."""
+
+OPTIONAL = "If the source may lack it, add it to 'optional'."
+
+
+class AbsentField(msgspec.Struct, frozen=True, kw_only=True):
+    """A name of the mapping without a field, and the sentence about it."""
+
+    name: str
+    sentence: str
+
+
+class NamesFields(Protocol):
+    """A mapping or a group stage."""
+
+    def check_facts(self, batch: Batch) -> None:
+        """Check that a partition has the facts that are used.
+
+        Raises:
+            SourceBroken: a fact is missing.
+        """
+
+    def absent_among(self, columns: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the required names that are neither columns nor facts. With more columns, no other name is absent."""
+
+    def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
+        """Return the sentence about an absent name. ``header``: ``columns`` are those of a header, else those of all records."""
+
+
+class AbsentFields:
+    """Finds the absent fields of one reading, in constant memory.
+
+    ``whole``: the reading is evaluated at its end. Otherwise each batch is evaluated alone, such as the requests of a client.
+    """
+
+    def __init__(self, user: NamesFields, *, whole: bool) -> None:
+        self._user = user
+        self._whole = whole
+        self._has_begun = self._has_header = False
+        self._sees_all = True
+        self._absent: tuple[str, ...] | None = None
+        self._columns: dict[str, None] = {}
+        self._children: dict[ChildField, bool] = {}
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether no record so far has one of the fields: the reading may have to be rejected."""
+        return bool(self._absent) or not all(self._children.values())
+
+    def add(self, batch: Batch) -> AbsentField | None:
+        """Add a batch before it is mapped; return a field that rejects the records of the batch.
+
+        Raises:
+            SourceBroken: the header, or a whole reading that ends, lacks a field; or a fact is missing.
+        """
+        columns = batch.records.columns
+        if not self._has_begun:
+            self._user.check_facts(batch)
+            if batch.header and (absent := self._user.absent_among(columns, batch.facts)):
+                raise SourceBroken(self._user.absent_sentence(absent[0], columns, header=True))
+            self._has_begun, self._has_header = True, batch.header
+        if self._has_header:
+            return None
+        self._sees_all = self._sees_all and not any(section.known for section in batch.sections)
+        if batch.records.height and (not self._whole or self._absent is None or self._absent):
+            # A reason about one field leaves the other fields of a rejected record as they are.
+            rejected = (name for one in batch.rejects if one.field for name in one.record)
+            columns = list(dict.fromkeys((*columns, *rejected)))
+            absent = self._user.absent_among(columns, batch.facts)
+            if not self._whole:
+                return self._found(absent, columns)
+            self._absent = tuple(name for name in absent if self._absent is None or name in self._absent)
+            new = (name for name in columns if name not in self._columns)
+            self._columns |= dict.fromkeys(islice(new, _COLUMNS - len(self._columns)))
+        if batch.last and self._sees_all and (found := self._found(self._absent or (), list(self._columns))):
+            raise SourceBroken(found.sentence)
+        return None
+
+    def add_children(self, found: Mapping[ChildField, bool], *, is_whole: bool, last: bool) -> AbsentField | None:
+        """Add what the mapping found in lists; return a field that rejects the records of the batch.
+
+        ``is_whole``: all records of the batch were mapped. The rest is as before, and had the fields then.
+
+        Raises:
+            SourceBroken: no item of a whole reading that ends has a field.
+        """
+        if not self._whole:
+            absent = [one for one, is_present in found.items() if not is_present]
+            return _child_field(absent[0]) if absent else None
+        self._sees_all = self._sees_all and is_whole
+        for one, is_present in found.items():
+            self._children[one] = self._children.get(one, False) or is_present
+        absent = [one for one, is_present in self._children.items() if not is_present]
+        if last and absent and self._sees_all:
+            raise SourceBroken(_child_field(absent[0]).sentence)
+        return None
+
+    def _found(self, absent: Sequence[str], columns: Sequence[str]) -> AbsentField | None:
+        if not absent:
+            return None
+        return AbsentField(name=absent[0], sentence=self._user.absent_sentence(absent[0], columns, header=False))
+
+
+def _child_field(absent: ChildField) -> AbsentField:
+    lists, name = absent
+    sentence = f"No item of '{'.'.join(lists)}' has a field '{name}', which the mapping names. {OPTIONAL}"
+    return AbsentField(name=name, sentence=sentence)
