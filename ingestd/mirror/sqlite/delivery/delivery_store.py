@@ -229,7 +229,7 @@ class DeliveryStore:
         deleted = _PAGE
         while deleted == _PAGE:
             with self._state.writing() as connection:
-                deleted = connection.execute(SQL["found_clear"], (-sink, _PAGE)).rowcount
+                deleted = connection.execute(SQL["found_clear"], {"found": -sink, "count": _PAGE}).rowcount
 
     @threaded("_writes")
     def forget_sink(self, sink: int, *, lost: str = "") -> bool:

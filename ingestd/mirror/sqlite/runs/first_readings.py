@@ -25,7 +25,7 @@ from ingestd.mirror.sqlite.entries.segments import json_rows, leave
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold
-from ingestd.mirror.sqlite.runs.run_effect import PAGE, Tally
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, ChangeTally
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -59,7 +59,7 @@ class _Compared(msgspec.Struct):
 
     before: int = 0
     numeric: int = 0
-    tally: Tally = msgspec.field(default_factory=Tally)
+    tally: ChangeTally = msgspec.field(default_factory=ChangeTally)
 
     def effect(self, pending: int) -> RunEffect:
         """Return the effect of the reading with this number of pending entries."""
@@ -109,7 +109,6 @@ class FirstReadings:
         ``compared``: of `measure`. Call both in one `none_ending`. A reading that is held is withdrawn in one transaction.
         """
         held = self._hold(connection, sink, compared) if compared is not None else []
-        connection.execute(SQL["first_readings_over"], {"sink": sink})
         connection.execute(SQL["sink_found"], {"sink": sink, "found": compared is not None})
         return held
 

@@ -257,10 +257,10 @@ class IntakeStore:
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped, was_read, exact, found, is_unknown, first = connection.execute(
+            pipeline, sink, repeats, remapped, was_read, exact, found, is_unknown = connection.execute(
                 SQL["partition_context"], (partition,)
             ).fetchone()
-            if is_unknown and snapshot and guard is not None and first is None:
+            if is_unknown and snapshot and guard is not None:
                 connection.execute(SQL["first_reading_guard"], (msgspec.json.encode(guard).decode(), partition))
             if not was_read and not found:  # there is nothing to compare with
                 guard = None

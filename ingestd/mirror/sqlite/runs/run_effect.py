@@ -46,7 +46,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     collides: bool
 
 
-class Tally:
+class ChangeTally:
     """Counts of entries, and the first examples of each kind, as in `RunEffect`."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def measure_effect(
     ``seen``: the row hashes of a whole reading (Int64). ``unnamed``: the keys that a partial one removes. ``before`` and
     ``numeric`` of the effect are 0 if the decision of ``guard`` does not depend on them, because they need all entries.
     """
-    tally, created, collides, after = Tally(), 0, False, ""
+    tally, created, collides, after = ChangeTally(), 0, False, ""
     hashes = SeenHashes(seen) if seen is not None else None
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
@@ -141,7 +141,7 @@ def measure_effect(
     return Measured(effect=effect, collides=collides and not run.whole)
 
 
-def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: Tally) -> None:
+def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: ChangeTally) -> None:
     parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
     is_every = run.remapped and run.whole
     for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):

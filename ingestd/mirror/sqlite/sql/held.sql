@@ -86,7 +86,8 @@ ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = exclude
 SELECT EXISTS (SELECT 1 FROM staging WHERE run = ?)
 
 -- name: found_clear
-DELETE FROM staging WHERE run = ?1 AND key IN (SELECT key FROM staging WHERE run = ?1 ORDER BY key LIMIT ?2)
+DELETE FROM staging
+WHERE run = :found AND key IN (SELECT key FROM staging WHERE run = :found ORDER BY key LIMIT :count)
 
 -- What the partitions name and the service has.
 -- name: first_compared
@@ -131,9 +132,6 @@ UPDATE run SET created = 0, updated = 0 WHERE id = ?
 INSERT INTO entry (sink, key, value, data_type, segment, removed, partition, run, row_hash)
 SELECT :sink, f.key, f.value, f.data_type, 0, 0, 0, 0, 0 FROM staging f
 WHERE f.run = :found AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = f.key)
-
--- name: first_readings_over
-UPDATE partition SET first_guard = NULL WHERE sink = :sink AND first_guard IS NOT NULL
 
 -- name: sink_found
 UPDATE sink SET found = :found WHERE id = :sink

@@ -47,7 +47,7 @@ WHERE id = :partition
 UPDATE partition SET cursor = :cursor, last_row = max(last_row, :last_row) WHERE id = :partition
 
 -- name: partition_context
-SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact, k.found, k.adopted_at IS NULL, p.first_guard
+SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact, k.found, k.adopted_at IS NULL
 FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink WHERE p.id = ?
 
 -- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
