@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from pydantic import Field
@@ -15,12 +15,36 @@ Unnamed = Annotated[
     Literal["number", "refuse"],
     Field(description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse)."),
 ]
+Columns = Annotated[
+    list[Annotated[str, Field(min_length=1)]] | None,
+    Field(min_length=1, description="The columns' names, for a file without a header."),
+]
 Repeated = Annotated[
     Literal["refuse", "number"],
     Field(
         description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number)."
     ),
 ]
+
+
+class _HasHeader(Protocol):
+    columns: list[str] | None
+    header_row: int | None
+    header_rows: int
+    units_row: bool
+    preamble: bool
+
+
+def check_columns(options: _HasHeader) -> None:
+    """Raise ValueError if a format has ``columns`` and also settings of a header, or a name twice."""
+    if options.columns is None:
+        return
+    if options.header_row is not None or options.header_rows > 1 or options.units_row or options.preamble:
+        raise ValueError(
+            "columns is for files without a header: leave out header_row, header_rows, units_row and preamble"
+        )
+    if len(set(options.columns)) < len(options.columns):
+        raise ValueError("columns has a name twice")
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +80,11 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
             f"{file}: the header has more than one column {listed}. Give each its own name, or set repeated_columns: number."
         )
     return tuple(numbered_names(names))
+
+
+def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the texts of each column in several header rows of equal length, joined by a space; equal ones count once."""
+    return [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*rows, strict=True)]
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
