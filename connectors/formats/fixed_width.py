@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import DETECT, EncodingName, open_text
+from connectors.formats.text.lines import line_fault
 from ingestd.sdk import Reject, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -123,10 +124,8 @@ class FixedWidth(Format):
 
 
 def _fault(line: str, number: int, encoding: str, shortest: int) -> str:
-    if "\0" in line:
-        return f"Line {number} holds a NUL byte, which is not allowed in text."
-    if not line.isascii() and any("\udc00" <= letter <= "\udfff" for letter in line):
-        return f"Line {number} holds bytes that are not {encoding.upper()}. Save the file as UTF-8, or set encoding."
+    if fault := line_fault(line, f"Line {number}", encoding):
+        return fault
     if len(line) < shortest:
         return f"Line {number} has {len(line)} characters, but its last field begins at character {shortest}."
     return ""

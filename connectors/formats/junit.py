@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Literal
 from xml.etree.ElementTree import Element
 
-from connectors.formats.xml.reader import read_elements
-from connectors.formats.xml.record import XmlRecord, local_name
+from connectors.formats.record_chunks import FieldTexts, make_chunks
+from connectors.formats.xml.reader import find_elements
+from connectors.formats.xml.record import local_name
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format, RecordChunk
 
@@ -38,15 +39,17 @@ class JUnit(Format):
             SourceBroken: the file is no well-formed XML, declares entities, or is no report of tests.
         """
 
-        def record(above: Sequence[Element], element: Element) -> XmlRecord | None:
-            tag = local_name(element.tag)
-            if not above and tag not in _ROOTS:
+        def check_root(root: Element) -> None:
+            tag = local_name(root.tag)
+            if tag not in _ROOTS:
                 raise SourceBroken(
                     f"{name} is no JUnit report: its first element is {tag}, not testsuites or testsuite."
                 )
-            return _case(above, element) if tag == _CASE else None
 
-        yield from read_elements(file, name, record, is_kept=_is_kept)
+        def record(above: Sequence[Element], element: Element) -> FieldTexts | None:
+            return _case(above, element) if local_name(element.tag) == _CASE else None
+
+        yield from make_chunks(find_elements(file, name, record, is_kept=_is_kept, check_root=check_root))
 
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:
@@ -55,9 +58,9 @@ def _is_kept(above: Sequence[Element], element: Element) -> bool:
     return inside or local_name(element.tag) in {"properties", "property"}
 
 
-def _case(above: Sequence[Element], element: Element) -> XmlRecord:
+def _case(above: Sequence[Element], element: Element) -> FieldTexts:
     suites = [one for one in above if local_name(one.tag) == _SUITE]
-    record: XmlRecord = {"suite": " / ".join(one.get("name", "") for one in suites)}
+    record: FieldTexts = {"suite": " / ".join(one.get("name", "") for one in suites)}
     record |= {local_name(name): value for name, value in element.attrib.items() if local_name(name) != "status"}
     children = {local_name(child.tag): child for child in reversed(element)}
     fault = next((children[one] for one in _FAULTS if one in children), None)

@@ -7,7 +7,7 @@ Installing another package must not change which files a folder reads, so its fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from connectors.formats.compression import PACKED_SUFFIXES, Packed, packed_suffix
 from ingestd.sdk import SourceBroken
@@ -54,10 +54,12 @@ PATTERNS = [*globs_of(suffix for suffixes in _TABLES.values() for suffix in suff
 """Globs for every suffix that a folder reads by default."""
 
 
-def resolve_format(name: str, configured: str | Format | None, *, member: str = "*") -> Format:
+def resolve_format(
+    name: str, configured: str | Format | None, *, member: str = "*", among: Collection[type[Format]] = ()
+) -> Format:
     """Return the format of the file ``name``.
 
-    ``member``: a glob of the members that are read of a zip file.
+    ``member``: a glob of the members that are read of a zip file. ``among``: the formats that are possible; empty: all are.
 
     Raises:
         SourceBroken: no format is configured, and the suffix of the name is not known.
@@ -67,9 +69,9 @@ def resolve_format(name: str, configured: str | Format | None, *, member: str = 
         return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=of_reqif)
     if configured is not None:
         return configured_format(configured)
-    for suffix, kind in SUFFIXES.items():
+    names = sorted(str(kind.model_fields["type"].default) for kind in among) or format_names()
+    suffixes = [suffix for suffix, kind in SUFFIXES.items() if kind in names]
+    for suffix in suffixes:
         if name.lower().endswith(suffix):
-            return configured_format(kind)
-    raise SourceBroken(
-        f"{name}: its suffix is none of {', '.join(SUFFIXES)}. Set format to one of {', '.join(format_names())}."
-    )
+            return configured_format(SUFFIXES[suffix])
+    raise SourceBroken(f"{name}: its suffix is none of {', '.join(suffixes)}. Set format to one of {', '.join(names)}.")

@@ -22,7 +22,7 @@ from connectors.log.names import NAME, LogNames
 from connectors.log.options import LogOptions
 from connectors.log.pending_line import PendingLines
 from connectors.log.rotation import FileMatcher, FilesChanging, LogFiles
-from connectors.log.rows import GrowableFormat, require_growable
+from connectors.log.rows import GrowableFormat, growable_format
 from connectors.log.tail import LogFollower, PackedFileDamaged
 from ingestd.sdk import (
     Batch,
@@ -157,7 +157,7 @@ class LogConnector(Connector):
         return read_sample_file(path, resolve_format(path.name, self.options.format), notices=self._notices)
 
     def _format_for(self, log: str) -> GrowableFormat:
-        return require_growable(resolve_format(log, self.options.format), log)
+        return growable_format(log, self.options.format)
 
     def _report_lost(self, log: str, lost: CursorPart) -> None:
         self.context.log(

@@ -69,8 +69,8 @@ class PendingLines:
     def hold(self, log: str) -> None:
         """Record that the last line waits for its end, however long, because it is no valid record as it is."""
         self._sentences[log] = (
-            f"The last row of {log} has no line end and is not complete, such as one with too few fields. It is read once it"
-            " is completed, or as it is once the log is rotated."
+            f"The last row of {log} is not complete, such as one without a line end and with too few fields. It is read once"
+            " it is completed, or as it is once the log is rotated."
         )
 
     def next_seconds(self) -> float | None:

@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeAlias, cast
 import polars as pl
 from msgspec.structs import replace
 
-from connectors.formats import Format, RecordChunk, RecordLocation
+from connectors.formats import Format, RecordChunk, RecordLocation, resolve_format
 from connectors.formats.csv import Csv
 from connectors.formats.csv.detection import (
     DELIMITERS,
@@ -29,25 +29,26 @@ from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.text import Encoding, TextFile, encoding_by_name, open_text
+from connectors.formats.text_lines import Text, TextRecords, ignored_notice
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 
-GrowableFormat: TypeAlias = Csv | Ndjson
+GrowableFormat: TypeAlias = Csv | Ndjson | Text
+_GROWABLE = (Csv, Ndjson, Text)
 _SHOWN_BYTES = 1000
 
 
-def require_growable(file_format: Format, name: str) -> GrowableFormat:
-    """Return the format if its files can grow.
+def growable_format(name: str, configured: str | Format | None) -> GrowableFormat:
+    """Return the format of the log ``name``, which must be one for files that grow.
 
     Raises:
-        SourceBroken: they can't.
+        SourceBroken: it is not: the suffix of the name is of no such format, or of a packed file.
     """
-    if isinstance(file_format, Csv | Ndjson):
-        return file_format
-    raise SourceBroken(
-        f"{name} is neither CSV nor NDJSON, and only these can be read as a log. Set format, or narrow pattern."
-    )
+    found = resolve_format(name, configured, among=_GROWABLE)
+    if isinstance(found, _GROWABLE):
+        return found
+    raise SourceBroken(f"{name} is a packed file, which can't be read as a log that grows. Narrow pattern.")
 
 
 def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogColumns = NO_COLUMNS) -> FileTop | None:
@@ -65,7 +66,7 @@ def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogC
     end = encoding.mark + lines.last_end(buffer[encoding.mark :])
     if end == encoding.mark:
         return None
-    if isinstance(file_format, Ndjson):
+    if not isinstance(file_format, Csv):
         return FileTop(encoding=encoding.codec, end=encoding.mark, guessed=encoding.guessed)
     return _parse_csv_top(file_format, buffer[encoding.mark : end], encoding, lines=lines, name=name, known=known)
 
@@ -78,6 +79,8 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
     """
     if isinstance(file_format, Csv):
         return _CsvRowReader(file_format, top, head, name)
+    if isinstance(file_format, Text):
+        return _TextRowReader(file_format, top, name)
     return _NdjsonRowReader(top, name)
 
 
@@ -124,15 +127,18 @@ class LineScanner:
 class RowReader(ABC):
     """Reads the rows of one file from bytes that begin at a record.
 
-    ``facts``: what the top of the file shows; every chunk has them. ``columns``: those of CSV.
+    ``facts``: what the top of the file shows; every chunk has them. ``columns``: those of CSV. ``ends_with_next``: a record
+    of whole lines may continue, so only the next one ends it, or time.
     """
 
-    facts: Mapping[str, str]
+    facts: dict[str, str]
     columns: LogColumns = NO_COLUMNS
+    ends_with_next = False
 
     def __init__(self, top: FileTop, name: str) -> None:
         self.lines = LineScanner(top.encoding)
         self._name = name
+        self.facts = replace(encoding_by_name(top.encoding), guessed=top.guessed).facts
 
     @abstractmethod
     def complete_length(self, buffer: bytes) -> int:
@@ -170,16 +176,16 @@ class RowReader(ABC):
             records=pl.DataFrame(),
             positions=row_positions([]),
             rejects=(reject,),
-            end=RecordLocation(row=row + 1),
+            end=RecordLocation(row=row + max(1, self.lines.utf8(line).count(b"\n"))),
             facts=self.facts,
         )
 
+    def source_offset(self, buffer: bytes, text: bytes, end: int) -> int:
+        """Return the offset in the buffer of an offset in its text as UTF-8, which is one after a line feed."""
+        return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
+
 
 class _NdjsonRowReader(RowReader):
-    def __init__(self, top: FileTop, name: str) -> None:
-        super().__init__(top, name)
-        self.facts = replace(encoding_by_name(top.encoding), guessed=top.guessed).facts
-
     def complete_length(self, buffer: bytes) -> int:
         return self.lines.last_end(buffer)
 
@@ -190,14 +196,35 @@ class _NdjsonRowReader(RowReader):
         return read_ndjson(io.BytesIO(text), self._name, encoding="utf-8", start=start, block_bytes=_one_block(text))
 
 
+class _TextRowReader(RowReader):
+    def __init__(self, file_format: Text, top: FileTop, name: str) -> None:
+        super().__init__(top, name)
+        self._records = TextRecords(file_format, self.lines.encoding)
+        self.ends_with_next = file_format.multiline is not None
+
+    def complete_length(self, buffer: bytes) -> int:
+        text = self._whole_lines(buffer)
+        return self.source_offset(buffer, text, self._records.complete_length(text))
+
+    def first_length(self, buffer: bytes) -> int:
+        text = self._whole_lines(buffer)
+        return self.source_offset(buffer, text, self._records.first_length(text))
+
+    def _whole_lines(self, buffer: bytes) -> bytes:
+        return self.lines.utf8(buffer[: self.lines.last_end(buffer)])
+
+    def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]:
+        chunk, ignored = self._records.read(text, start)
+        yield replace(chunk, facts={NOTICE: ignored_notice(ignored)} if ignored else {})
+
+
 class _CsvRowReader(RowReader):
     def __init__(self, file_format: Csv, top: FileTop, head: bytes, name: str) -> None:
         super().__init__(top, name)
         self._dialect = replace(file_format.dialect, delimiter=top.delimiter)
         self._quote = self._dialect.quote.encode()
         self._layout = replace(file_format.layout, header_row=None, units_row=False)
-        encoding = replace(encoding_by_name(top.encoding), guessed=top.guessed)
-        self.facts: dict[str, str] = {**encoding.facts, "file.delimiter": self._dialect.delimiter_name}
+        self.facts |= {"file.delimiter": self._dialect.delimiter_name}
         if file_format.columns is None and top.columns.names:
             self._use_columns(top.columns)
         elif file_format.columns is None:
@@ -220,16 +247,12 @@ class _CsvRowReader(RowReader):
         if not self._quote or self._quote not in text:
             return end
         last = deque(iter_records(text, final=False, dialect=self._dialect), maxlen=1)
-        return self._source_offset(buffer, text, last[0][2]) if last else 0
+        return self.source_offset(buffer, text, last[0][2]) if last else 0
 
     def first_length(self, buffer: bytes) -> int:
         text = self.lines.utf8(buffer[: self.lines.last_end(buffer)])
         record = next(iter_records(text, final=False, dialect=self._dialect), None)
-        return 0 if record is None else self._source_offset(buffer, text, record[2])
-
-    def _source_offset(self, buffer: bytes, text: bytes, end: int) -> int:
-        """Return the offset in the buffer of an offset in its text as UTF-8."""
-        return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
+        return 0 if record is None else self.source_offset(buffer, text, record[2])
 
     def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]:
         return read_csv(

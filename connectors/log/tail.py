@@ -198,15 +198,24 @@ class _TailPass:
         if end:
             chunks = reader.read(self._buffer[:end], before)
             after = self._advance(part, end)
-        elif len(self._buffer) > RECORD_BYTES or (self._ended and line and self._is_overdue(part, quoted=True)):
+        elif len(self._buffer) > RECORD_BYTES or (
+            self._ended and line and not reader.ends_with_next and self._is_overdue(part, quoted=True)
+        ):
+            if reader.ends_with_next:  # its other lines would be read again and again otherwise
+                line = reader.lines.last_end(self._buffer)
             count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
-            if line:
+            if line and not reader.ends_with_next:
                 chunks = iter((reader.reject_open_quote(text, before, self._follower.pending.idle_seconds),))
             else:
                 chunks = iter((reader.reject_too_large(text, before),))
             after = replace(self._advance(part, count), skips=not line)
-        elif self._ended and not line and part.half != len(self._buffer) and self._is_overdue(part, quoted=False):
+        elif (
+            self._ended
+            and (not line or reader.ends_with_next)
+            and part.half != len(self._buffer)
+            and self._is_overdue(part, quoted=False, continues=bool(line))
+        ):
             chunks = reader.read(self._buffer, before)
             if not part.rotated and not part.packed:
                 found = list(chunks)
@@ -225,6 +234,12 @@ class _TailPass:
             chunk = following
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
 
-    def _is_overdue(self, part: CursorPart, *, quoted: bool) -> bool:
+    def _is_overdue(self, part: CursorPart, *, quoted: bool, continues: bool = False) -> bool:
         follower = self._follower
-        return part.packed or follower.pending.is_overdue(follower.log, part, self._identity, quoted=quoted)
+        sentence = (
+            f"The last record of {follower.log} may continue in the next line; it is read as it is after"
+            f" {follower.pending.idle_seconds:g} seconds (idle_seconds)."
+        )
+        return part.packed or follower.pending.is_overdue(
+            follower.log, part, self._identity, quoted=quoted, sentence=sentence if continues else ""
+        )

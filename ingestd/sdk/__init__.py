@@ -47,7 +47,7 @@ from ingestd.core.claims import FileClaim
 from ingestd.core.clock import moment, parse_time
 from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
 from ingestd.core.json_depth import require_depth
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, nearest, shortened
 from ingestd.core.record import (
     CHILD_OF,
     NOTICE,
@@ -135,9 +135,11 @@ __all__ = [
     "limit_work",
     "mark_last",
     "moment",
+    "nearest",
     "note_progress",
     "pack",
     "parse_time",
     "reports_no_memory",
     "require_depth",
+    "shortened",
 ]

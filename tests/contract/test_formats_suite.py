@@ -51,6 +51,7 @@ SAMPLES: dict[str, tuple[object, bytes, int]] = {
         b"A 1\nB\nC 3\n",
         3,
     ),
+    "text": ({"type": "text", "pattern": "(?P<part>[^ ]+) (?P<mass>.*)"}, b"A 1\nB\nC 3\n", 3),
     "yaml": ("yaml", b"part: A\nmass: 1\n", 1),
     "toml": ("toml", b'part = "A"\n', 1),
     "ini": ("ini", b"[a]\npart=A\n", 1),

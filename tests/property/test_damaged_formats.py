@@ -18,6 +18,8 @@ from connectors.formats.documents import Ini, Toml, Yaml
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
 from connectors.formats.junit import JUnit
+from connectors.formats.text_lines import Text
+from connectors.formats.xml import Xml
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
@@ -49,6 +51,7 @@ REQIF = (
 )
 
 
+TEXT = Text(pattern=r"(?P<time>\S+) (?P<text>.*)", multiline=r"^\S")
 FIXED_WIDTH = FixedWidth.model_validate(
     {"columns": [{"name": "p", "start": 1, "width": 8}, {"name": "m", "start": 9, "width": 4}]}
 )
@@ -78,6 +81,9 @@ SAMPLES: Mapping[str, tuple[str, bytes, Format | None]] = {
     "xml": ("a.xml", XML, None),
     "junit": ("a.xml", JUNIT, JUnit()),
     "reqif": ("a.reqif", REQIF, None),
+    "nested XML": ("a.xml", XML, Xml(records="**/*", id="@k")),
+    "nested JSON": ("a.json", b'{"n": 1, "p": [{"n": "2", "p": {"n": 3}}, {"n": 4}]}', Json(records="**/p", id="n")),
+    "text": ("a.log", b"t1 a\n  at x\n\nt2 b\n", TEXT),
     "fixed width": ("a.txt", b"part    mass\nA       0.10\nB       2\n\n", FIXED_WIDTH),
     "gz": ("a.csv.gz", gzip.compress(CSV * 20, mtime=0), None),
     "bz2": ("a.csv.bz2", bz2.compress(CSV * 20), None),

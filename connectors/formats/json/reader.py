@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from connectors.formats.members import MemberNames
 from connectors.formats.ndjson.block import CELLS, read_texts
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import SourceBroken
@@ -128,16 +129,19 @@ class Items:
         self._at += 1
 
     def _find_member(self, member: str, depth: int) -> None:
+        names = MemberNames()
         while True:
             token = self._token()
             if token == b",":
                 continue
             if token == b"}":
-                raise SourceBroken(f"{self._name}: {self._path_text(depth)} has no member {member!r} (records).")
+                there = f"{self._path_text(depth)} has no member {member!r} (records)"
+                raise SourceBroken(f"{self._name}: {there}.{names.sentence(member)}")
             if not token.startswith(b'"') or self._token() != b":":
                 raise SourceBroken(f"{self._name} is not valid JSON before the array of records.")
-            if _decode_text(token) == member:
+            if (name := _decode_text(token)) == member:
                 return
+            names.add(name or "")
             self._skip_value()
 
     def _require_end(self) -> None:

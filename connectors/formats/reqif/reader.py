@@ -17,9 +17,10 @@ from defusedxml.ElementTree import fromstring
 from msgspec.structs import replace
 
 from connectors.formats.column_names import UniqueNames, numbered_names
+from connectors.formats.record_chunks import ROWS, FieldTexts, make_chunks
 from connectors.formats.reqif.rich_text import plain_text
-from connectors.formats.xml.reader import ROWS, make_chunks, read_elements
-from connectors.formats.xml.record import XmlRecord, local_name
+from connectors.formats.xml.reader import find_elements
+from connectors.formats.xml.record import local_name
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import RecordChunk
 from ingestd.sdk.formats.record_chunk import RECORD_BYTES
@@ -58,12 +59,12 @@ def read_reqif(
     names = _DefinitionNames()
     with tempfile.SpooledTemporaryFile(max_size=record_bytes) as deferred:
 
-        def record(above: Sequence[Element], one: Element) -> XmlRecord | None:
+        def check_root(root: Element) -> None:
+            if (tag := local_name(root.tag)) != _ROOT:
+                raise SourceBroken(f"{name} is no ReqIF: its first element is {tag}, not {_ROOT}.")
+
+        def record(above: Sequence[Element], one: Element) -> FieldTexts | None:
             tag = local_name(one.tag)
-            if not above:
-                if tag != _ROOT:
-                    raise SourceBroken(f"{name} is no ReqIF: its first element is {tag}, not {_ROOT}.")
-                return None
             names.add(tag, above, one)
             if tag != element:
                 return None
@@ -80,9 +81,16 @@ def read_reqif(
             return None
 
         read = 0
-        for chunk in read_elements(
-            file, name, record, is_kept=_is_kept, discarded_restarts=True, rows=rows, record_bytes=record_bytes
-        ):
+        found = find_elements(
+            file,
+            name,
+            record,
+            is_kept=_is_kept,
+            check_root=check_root,
+            discarded_restarts=True,
+            record_bytes=record_bytes,
+        )
+        for chunk in make_chunks(found, rows=rows):
             read = chunk.end.row
             yield chunk
         if deferred.tell():
@@ -155,20 +163,20 @@ class _DefinitionNames:
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}
         self._of_type.clear()
 
-    def record(self, element: Element) -> XmlRecord:
+    def record(self, element: Element) -> FieldTexts:
         """Return the record of a requirement or a relation.
 
         Raises:
             _NotDefined: no name of a kind that it uses was defined up to here.
         """
-        fields: XmlRecord = {f"@{name}": value for name in _ATTRIBUTES if (value := element.get(name)) is not None}
+        fields: FieldTexts = {f"@{name}": value for name in _ATTRIBUTES if (value := element.get(name)) is not None}
         for child in element:
             tag = local_name(child.tag)
             if tag == "TYPE":
                 fields["@type"] = self._named(self._types, _reference(child), "types (SPEC-TYPES)")
             elif tag in _ENDS:
                 fields[_ENDS[tag]] = _reference(child)
-        values: XmlRecord = {}
+        values: FieldTexts = {}
         taken = UniqueNames(fields)
         for child in element:
             for one in child if local_name(child.tag) == "VALUES" else ():

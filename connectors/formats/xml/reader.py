@@ -5,25 +5,23 @@ It rejects entities, which can make a small file endless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeVar
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.frames import field_names, records_to_frame
-from connectors.formats.xml.record import XmlRecord, flatten_element, local_name
+from connectors.formats.members import MemberNames
+from connectors.formats.record_chunks import FieldTexts, make_chunks
+from connectors.formats.xml.record import flatten_element, local_name
 from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk
 
-ROWS = 10_000
-CELLS = 4_000_000
 _MAX_DEPTH = 200
 
-RecordOf: TypeAlias = Callable[[Sequence[Element], Element], XmlRecord | None]
-"""Returns the record of an element, if it is one."""
+Found = TypeVar("Found")
 
 
 def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[str] = ()) -> Iterator[RecordChunk]:
@@ -33,115 +31,134 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
     ``lists``: paths from a record to the elements that become lists of objects.
 
     Raises:
-        SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
+        SourceBroken: the file is not well-formed (after the records before that), declares entities, has a too large element,
+            or has other elements than those of the path.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     wanted = tuple(path) or ("*",)
+    reached = _PathEnd(wanted)
 
-    def record(above: Sequence[Element], element: Element) -> XmlRecord | None:
-        if len(above) != len(wanted) or not _fits(above[1:], element, wanted):
+    def record(above: Sequence[Element], element: Element) -> FieldTexts | None:
+        if len(above) > len(wanted):
+            return None
+        reached.note(above, element)
+        if len(above) < len(wanted) or not _fits([*above[1:], element], wanted):
             return None
         return flatten_element(element, names)
 
-    yield from read_elements(
-        file,
-        name,
-        record,
-        is_kept=lambda above, _: len(above) > len(wanted),
-        advice=" Set records to the path of the elements that are records.",
+    yield from make_chunks(
+        find_elements(
+            file,
+            name,
+            record,
+            is_kept=lambda above, _: len(above) > len(wanted),
+            advice=" Set records to the path of the elements that are records.",
+        )
     )
+    reached.require_match(name)
 
 
-def read_elements(
+class _PathEnd:
+    """The place where a path ends in a document, and the elements that are there instead."""
+
+    def __init__(self, path: Sequence[str]) -> None:
+        self._path = path
+        self._level = -1
+        self._there = ""
+        self._names = MemberNames()
+
+    def note(self, above: Sequence[Element], element: Element) -> None:
+        """Note an element that ended, with the elements around it, which are at most as many as the path has names."""
+        level = len(above)
+        if not self._level <= level or self._level == len(self._path) or not _fits(above[1:], self._path):
+            return
+        if level:
+            self._reach(above)
+        if not level or _fits([element], self._path[level - 1 :]):
+            self._reach([*above, element])
+        elif self._level == level - 1:
+            self._names.add(local_name(element.tag))
+
+    def _reach(self, elements: Sequence[Element]) -> None:
+        if len(elements) - 1 > self._level:
+            self._level = len(elements) - 1
+            self._there = "/".join(local_name(one.tag) for one in elements)
+            self._names = MemberNames()
+
+    def require_match(self, name: str) -> None:
+        """Check that the document has an element at the path, or is empty where such elements would be.
+
+        Raises:
+            SourceBroken: it has other elements there.
+        """
+        missing = self._path[self._level] if 0 <= self._level < len(self._path) else ""
+        if missing and (self._names or self._level < len(self._path) - 1):
+            raise SourceBroken(
+                f"{name}: {self._there} has no element {missing!r} (records).{self._names.sentence(missing)}"
+            )
+
+
+def find_elements(
     file: BinaryIO,
     name: str,
-    record: RecordOf,
+    found: Callable[[Sequence[Element], Element], Found | None],
     *,
     is_kept: Callable[[Sequence[Element], Element], bool],
+    check_root: Callable[[Element], None] = lambda _: None,
     discarded_restarts: bool = False,
     advice: str = "",
-    rows: int = ROWS,
     record_bytes: int = RECORD_BYTES,
-) -> Iterator[RecordChunk]:
-    """Yield what ``record`` returns for elements, at least one chunk, in bounded memory.
+) -> Iterator[Found]:
+    """Yield what ``found`` returns for elements, in bounded memory.
 
-    ``record`` gets the elements around an element that ended, from the root on, and the element; it returns None if that is no
-    record. It gets the root when it begins, too, without content. ``is_kept``: whether an element that ended belongs to one
-    that is still needed; others are emptied. At most ``record_bytes`` are read between two records or, with
-    ``discarded_restarts``, between two elements that are not kept; ``advice`` says what to do if there are more.
+    ``found`` gets the elements around an element that ended, from the root on, and the element; it returns None if that is
+    no record. ``check_root`` gets the root when it begins. ``is_kept``: whether an element that ended belongs to one that is
+    still needed; others are emptied. At most ``record_bytes`` are read between two records or, with ``discarded_restarts``,
+    between two elements that are not kept; ``advice`` says what to do if there are more.
 
     Raises:
         SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
     """
     bounded = _BoundedXml(file, name, record_bytes, advice)
-    buffered: list[XmlRecord] = []
-    row = 0
+    count = 0
     try:
-        for one in _records(bounded, name, record, is_kept, discarded_restarts=discarded_restarts):
-            buffered.append(one)
-            bounded.restart()
-            if _is_full(buffered, rows):
-                row += len(buffered)
-                yield _chunk(buffered, row)
-                buffered = []
+        for element, above in _ended_elements(bounded, name, check_root):
+            if (one := found(above, element)) is not None:
+                count += 1
+                yield one
+                bounded.restart()
+            if not is_kept(above, element):
+                element.clear()
+                if above:
+                    above[-1].remove(element)
+                if discarded_restarts:
+                    bounded.restart()
     except DefusedXmlException as error:
         raise SourceBroken(f"{name} declares entities, which are not allowed. Write it without them.") from error
     except (ParseError, ValueError, LookupError) as error:  # for example, an unknown encoding
-        if buffered:
-            yield _chunk(buffered, row + len(buffered))
-        count = row + len(buffered)
         read = f"The records before that ({count}) were read" if count else "No record was read"
         raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
-    yield _chunk(buffered, row + len(buffered))
 
 
-def make_chunks(records: Iterable[XmlRecord], row: int, *, rows: int = ROWS) -> Iterator[RecordChunk]:
-    """Yield records as chunks, at least one; ``row``: the number of the record before them."""
-    buffered: list[XmlRecord] = []
-    for one in records:
-        buffered.append(one)
-        if _is_full(buffered, rows):
-            row += len(buffered)
-            yield _chunk(buffered, row)
-            buffered = []
-    yield _chunk(buffered, row + len(buffered))
-
-
-def _is_full(records: Sequence[XmlRecord], rows: int) -> bool:
-    return len(records) >= rows or len(records) * len(records[-1]) > CELLS
-
-
-def _records(
-    file: _BoundedXml,
-    name: str,
-    record: RecordOf,
-    is_kept: Callable[[Sequence[Element], Element], bool],
-    *,
-    discarded_restarts: bool,
-) -> Iterator[XmlRecord]:
+def _ended_elements(
+    file: _BoundedXml, name: str, check_root: Callable[[Element], None]
+) -> Iterator[tuple[Element, Sequence[Element]]]:
+    """Yield each element that ended, with those around it."""
     open_elements: list[Element] = []
     for event, element in iterparse(file, events=("start", "end")):
-        if event == "start":
-            if not open_elements:
-                record((), element)
-            open_elements.append(element)
-            if len(open_elements) > _MAX_DEPTH:
-                raise SourceBroken(f"{name} has elements nested more than {_MAX_DEPTH} deep.")
+        if event == "end":
+            open_elements.pop()
+            yield element, open_elements
             continue
-        open_elements.pop()
-        if open_elements and (found := record(open_elements, element)) is not None:
-            yield found
-        if not is_kept(open_elements, element):
-            element.clear()
-            if open_elements:
-                open_elements[-1].remove(element)
-            if discarded_restarts:
-                file.restart()
+        if not open_elements:
+            check_root(element)
+        open_elements.append(element)
+        if len(open_elements) > _MAX_DEPTH:
+            raise SourceBroken(f"{name} has elements nested more than {_MAX_DEPTH} deep.")
 
 
-def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bool:
-    tags = [*(local_name(parent.tag) for parent in above), local_name(element.tag)]
-    return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
+def _fits(elements: Sequence[Element], path: Sequence[str]) -> bool:
+    return all(wanted in {"*", local_name(one.tag)} for wanted, one in zip(path, elements, strict=False))
 
 
 @dataclass(slots=True)
@@ -164,13 +181,3 @@ class _BoundedXml:
         if self.count > self.most + len(data):
             raise SourceBroken(f"{self.name}: {self.most} bytes were read without a record.{self.advice}")
         return data
-
-
-def _chunk(records: Sequence[XmlRecord], row: int) -> RecordChunk:
-    """Return the chunk of records; the last one has the number ``row``. An element without content has the empty text."""
-    records = [record or {"text": ""} for record in records]
-    return RecordChunk(
-        records=records_to_frame(records, field_names(records)),
-        positions=row_positions(range(row - len(records) + 1, row + 1)),
-        end=RecordLocation(row=row),
-    )

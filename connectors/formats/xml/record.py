@@ -9,10 +9,10 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
-XmlRecord = dict[str, str | None]
+from connectors.formats.record_chunks import FieldTexts
 
 
-def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> XmlRecord:
+def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> FieldTexts:
     """Return the record of an element; names are without namespaces.
 
     Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON

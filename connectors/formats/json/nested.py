@@ -1,0 +1,147 @@
+"""The reader of nested records in JSON: objects in members of one name, at any depth, also in each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.formats.json.reader import Items
+from connectors.formats.members import MemberNames
+from connectors.formats.ndjson.exact import LineUnreadable, NameRepeated, parse_record, require_unique_names
+from connectors.formats.nested import Item, nested_records
+from connectors.formats.record_chunks import make_chunks
+from connectors.formats.text import DETECT, open_text
+from ingestd.sdk import SourceBroken, require_depth
+from ingestd.sdk.formats.record_chunk import RecordChunk, escape_stray_bytes
+
+_SHOWN_BYTES = 1000
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_ENCODER = msgspec.json.Encoder()
+
+
+def read_nested(
+    file: BinaryIO, name: str, *, member: str, item_id: str = "", encoding: str = DETECT
+) -> Iterator[RecordChunk]:
+    """Yield the objects in members called ``member`` as records, at least one chunk. See `connectors.formats.nested`.
+
+    With ``item_id``, an object with this field around them is a record, too, if it is the document, an item of its array, or
+    has such a member: the top of a tree. ``member`` is ``*`` for all objects with the field ``item_id``. Positions are the
+    numbers of records from 1, in the order in which they begin. The document is held in memory, or each item if it is an array.
+
+    Raises:
+        SourceBroken: there is no such member although the document is not empty, it is truncated, or as of `nested_records`.
+    """
+    text = open_text(file, encoding)
+    finder = _Finder(member, item_id)
+    units = map(finder.trees, Items(text, name, ()))
+    for chunk in make_chunks(nested_records((tree for trees in units for tree in trees), name, item_id)):
+        yield replace(chunk, facts=text.encoding.facts)
+    if finder.names and not finder.matched:
+        what = f"object with {item_id!r} (id)" if member == "*" else f"member {member!r} (records)"
+        raise SourceBroken(
+            f"{name} has no {what} at any depth.{finder.names.sentence(item_id if member == '*' else member)}"
+        )
+
+
+class _Finder:
+    """Finds the records in JSON texts. ``names``: the members of objects until the first record; ``matched``: there was one."""
+
+    def __init__(self, member: str, item_id: str) -> None:
+        self._member = member
+        self._id = item_id
+        self.names = MemberNames()
+        self.matched = False
+
+    def trees(self, text: bytes) -> list[Item]:
+        """Return the outermost records of a JSON text. A text that can't be read is one record with a fault."""
+        try:
+            require_depth(text)
+            if self._id and text.startswith(b"{") and _has(_OBJECT.decode(text), self._id):
+                self.matched = self._member == "*"
+                found = [text]
+            else:
+                found = []
+                self._without_items(text, found)
+            require_unique_names(text)
+            return [self._item(one) for one in found]
+        except (msgspec.DecodeError, UnicodeDecodeError, NameRepeated):
+            fault = _fault(text)
+        except RecursionError:
+            fault = "is nested too deeply"
+        self.matched = True
+        return [Item(fields=_shown(text), fault=fault)]
+
+    def _item(self, text: bytes) -> Item:
+        if not text.startswith(b"{"):
+            return Item(fields=_shown(text), fault="is JSON but not an object")
+        inside: list[bytes] = []
+        own = self._without_items(text, inside) or b"{}"
+        items = [self._item(one) for one in inside]
+        try:
+            return Item(fields=parse_record(own), items=items)
+        except LineUnreadable as error:
+            return Item(fields=_shown(own), items=items, fault=str(error))
+
+    def _without_items(self, text: bytes, found: list[bytes]) -> bytes | None:
+        """Return an object or array without the outermost records in it, which are added to ``found``.
+
+        The result is None if there was nothing else in it.
+        """
+        is_object = text.startswith(b"{")
+        members = _OBJECT.decode(text).items() if is_object else [("", raw) for raw in _ARRAY.decode(text)]
+        pairs = [(name, bytes(raw)) for name, raw in members]
+        if is_object and not self.matched:
+            for name, _ in pairs:
+                self.names.add(name)
+        left = [(name, value, self._left_of(name, value, found)) for name, value in pairs]
+        if all(rest is value for _, value, rest in left):
+            return text
+        kept = [(name, msgspec.Raw(rest)) for name, _, rest in left if rest is not None]
+        return _ENCODER.encode(dict(kept) if is_object else [raw for _, raw in kept]) if kept else None
+
+    def _left_of(self, name: str, value: bytes, found: list[bytes]) -> bytes | None:
+        """Return the value of a member without the records in it; None if nothing is left. Items of an array have no name."""
+        if value[:1] not in {b"{", b"["}:
+            return value
+        if name and name == self._member:
+            self.matched = True
+            found += map(bytes, _ARRAY.decode(value)) if value.startswith(b"[") else [value]
+            return None
+        if value.startswith(b"{") and self._is_item(_OBJECT.decode(value)):
+            self.matched = self.matched or self._member == "*"
+            found.append(value)
+            return None
+        return self._without_items(value, found)
+
+    def _is_item(self, members: Mapping[str, msgspec.Raw]) -> bool:
+        """Return whether an object is a record although it is in no member of the name."""
+        return bool(self._id) and (self._member == "*" or self._member in members) and _has(members, self._id)
+
+
+def _has(members: Mapping[str, msgspec.Raw], field: str) -> bool:
+    """Return whether a record of the members would have the field."""
+    if field in members:
+        return True
+    return any(
+        field.startswith(f"{name}.")
+        and bytes(raw).startswith(b"{")
+        and _has(_OBJECT.decode(raw), field[len(name) + 1 :])
+        for name, raw in members.items()
+    )
+
+
+def _fault(text: bytes) -> str:
+    """Return why a text can't be read, in the words of a single record."""
+    try:
+        parse_record(text)
+    except LineUnreadable as error:
+        return str(error)
+    return "is not valid JSON"
+
+
+def _shown(text: bytes) -> dict[str, str | None]:
+    return {"text": escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))}

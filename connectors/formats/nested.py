@@ -1,0 +1,146 @@
+"""Nested records, such as the items of a bill of materials: each has its own fields and those of the records around it.
+
+An own field keeps its name. A field of the record around it is ``parent.NAME``, of the one around that ``parent.parent.NAME``.
+``item.path`` joins the identifiers from the outermost record to this one by dots. This module performs no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
+
+import msgspec
+from pydantic import Field
+
+from connectors.formats.record_chunks import FieldTexts, Unusable
+from ingestd.sdk import SourceBroken
+
+ANYWHERE = "**/"
+PATH = "item.path"
+_PARENT = "parent."
+MOST_NESTED = 50
+"""The limit for records in records, because each one repeats the fields of those around it."""
+_REPEATED = 64
+_REPEATED_SIZE = 16 * 2**20
+"""All repeated fields of a tree may be this large, and as many times larger than its own fields as `_REPEATED` says."""
+_CELL = 8
+
+ItemId = Annotated[
+    str,
+    Field(
+        description=(
+            f"The field that identifies a record among its siblings, for records: '{ANYWHERE}...'. Then {{{PATH}}} joins the"
+            " identifiers from the outermost record to this one by dots, for keys of nested records."
+        ),
+    ),
+]
+
+
+class Item(msgspec.Struct, kw_only=True):
+    """A record in a tree. ``fault``: why it can't be read, as the end of a sentence. ``items``: the records directly in it."""
+
+    fields: FieldTexts
+    items: Sequence[Item] = ()
+    fault: str = ""
+
+
+def nested_name(records: str, item_id: str) -> str | None:
+    """Return the name of nested records, ``*`` for everything that has ``item_id``; None if the path is no such path.
+
+    Raises:
+        ValueError: the settings contradict each other.
+    """
+    name = records.removeprefix(ANYWHERE)
+    if name == records:
+        if "**" in records:
+            raise ValueError("records can have ** only at its beginning, followed by one name, such as '**/Item'")
+        if item_id:
+            raise ValueError(f"id needs records: '{ANYWHERE}...', because it identifies nested records")
+        return None
+    if not name or "/" in name or "**" in name:
+        raise ValueError("records has one name after **/, such as '**/Item'")
+    if name == "*" and not item_id:
+        raise ValueError(f"records: '{ANYWHERE}*' needs id: it reads everything that has this field")
+    return name
+
+
+def nested_records(trees: Iterable[Item], name: str, item_id: str) -> Iterator[FieldTexts | Unusable]:
+    """Yield the records of trees, each before the records in it. ``name`` names the file in errors.
+
+    A record that can't be used has no path. So the records in it are rejected, too.
+
+    Raises:
+        SourceBroken: records are nested more than `MOST_NESTED` deep, or the repeated fields of a tree are too large.
+    """
+    number = 0
+    for tree in trees:
+        own_size = repeated_size = 0
+        left = [_Open(item=tree)]
+        while left:
+            one = left.pop()
+            number += 1
+            if one.depth > MOST_NESTED:
+                raise SourceBroken(
+                    f"{name} has records nested more than {MOST_NESTED} deep (records), the limit for records in records."
+                )
+            fields = one.item.fields
+            reason, path = _fault(one, number, item_id)
+            if reason:
+                yield Unusable(reason=reason, record=fields)
+            else:
+                yield {**fields, **({PATH: path} if item_id else {}), **one.inherited}
+            own_size += _size(fields)
+            repeated_size += one.inherited_size + len(path)
+            if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
+                raise SourceBroken(
+                    f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
+                    " (records). Shorten the long texts of the outer records."
+                )
+            if one.item.items:
+                inherited = {f"{_PARENT}{key}": value for key, value in {**fields, **one.inherited}.items()}
+                inside = _Open(
+                    item=one.item,
+                    inherited=inherited,
+                    inherited_size=_size(inherited),
+                    path=path,
+                    depth=one.depth + 1,
+                    rejected=number if reason else 0,
+                )
+                left += [msgspec.structs.replace(inside, item=item) for item in reversed(one.item.items)]
+
+
+class _Open(msgspec.Struct, kw_only=True):
+    """A record that was not yielded yet, with what it has from the records around it.
+
+    ``rejected``: the number of the record around it if that was rejected.
+    """
+
+    item: Item
+    inherited: FieldTexts = {}
+    inherited_size: int = 0
+    path: str = ""
+    depth: int = 1
+    rejected: int = 0
+
+
+def _fault(one: _Open, number: int, item_id: str) -> tuple[str, str]:
+    """Return why a record is rejected (empty: it is not), and its path."""
+    fields = one.item.fields
+    if one.item.fault:
+        return f"Item {number} {one.item.fault}.", ""
+    if one.rejected:
+        return f"Item {number} is in item {one.rejected}, which was rejected. Correct that one.", ""
+    added = {*one.inherited, *([PATH] if item_id else [])}
+    if twice := next((key for key in fields if key in added), None):
+        return (
+            f"Item {number} has a field {twice!r} of its own, but this name is of the records around it (records).",
+            "",
+        )
+    identifier = fields.get(item_id) if item_id else ""
+    if item_id and not identifier:
+        return f"Item {number} has no {item_id!r} (id), so it has no path.", ""
+    return "", f"{one.path}.{identifier}" if one.path else identifier or ""
+
+
+def _size(fields: FieldTexts) -> int:
+    return sum(len(value or "") + _CELL for value in fields.values())

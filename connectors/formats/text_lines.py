@@ -1,0 +1,250 @@
+"""Text lines: a pattern with named groups reads each line, or each record of several lines.
+
+The patterns run in the regular expressions of polars (Rust), whose time is linear in the text, whatever the pattern. They have
+no look-around and no back-references.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Annotated, BinaryIO, Literal
+
+import msgspec
+import polars as pl
+from msgspec.structs import replace
+from pydantic import AfterValidator, Field
+
+from connectors.formats.text import DETECT, EncodingName, TextFile, open_text
+from connectors.formats.text.lines import line_fault
+from ingestd.sdk import NOTICE, Reject, SourceBroken
+from ingestd.sdk.formats import Format
+from ingestd.sdk.formats.record_chunk import (
+    BLOCK_BYTES,
+    RECORD_BYTES,
+    RecordChunk,
+    RecordLocation,
+    escape_stray_bytes,
+    row_positions,
+)
+
+_SHOWN = 1000
+_WHOLE = "1"
+"""The name that polars gives to the first group, which has none."""
+
+
+def _groups(pattern: str) -> list[str]:
+    """Return the names of the groups of a pattern.
+
+    Raises:
+        ValueError: it is no regular expression, or too large.
+    """
+    try:
+        found = pl.Series([], dtype=pl.String).str.extract_groups(pattern)
+    except pl.exceptions.ComputeError as error:
+        lines = str(error).splitlines()
+        reason = lines[-1].removeprefix("error: ").removeprefix("regex error: ").rstrip(".")
+        raise ValueError(f"it is no regular expression that can be used here: {reason}") from None
+    return [name for name in found.struct.fields if not name.isdigit()]
+
+
+def _regular(pattern: str) -> str:
+    _groups(pattern)
+    return pattern
+
+
+def _with_names(pattern: str) -> str:
+    if not _groups(pattern):
+        raise ValueError("it has no named group, such as (?P<time>[^ ]+); each named group becomes a field")
+    _groups(_whole(pattern))
+    return pattern
+
+
+def _whole(pattern: str) -> str:
+    """Return a pattern that matches only a whole text, with a group around it that shows whether it did."""
+    return rf"\A((?s:{pattern}))\z"
+
+
+class Text(Format):
+    """Lines of text; the named groups of a pattern are the fields. No suffix implies this format, so it must be configured."""
+
+    type: Literal["text"] = "text"
+    pattern: Annotated[str, AfterValidator(_with_names)] = Field(
+        description=(
+            "A regular expression with named groups, such as (?P<time>[^ ]+) (?P<value>.*), which are the fields. It matches a"
+            " whole line; .* matches what is not needed. Its syntax is that of Rust: without look-around and back-references."
+        ),
+    )
+    multiline: Annotated[str, AfterValidator(_regular)] | None = Field(
+        default=None,
+        description=(
+            "A regular expression for the first line of a record. The lines below it until the next such line belong to the"
+            r" record, and the pattern matches all of them; its dot also matches line ends. ^\S: a line that begins with white"
+            " space continues the record. Default: each line is a record."
+        ),
+        examples=[r"^\S", r"^\d{4}-"],
+    )
+    unmatched: Literal["reject", "ignore"] = Field(
+        default="reject",
+        description="A line that the pattern does not match: it is rejected, or ignored, and a notice states how many were.",
+    )
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """Yield the records of a file, at least one chunk. Positions are the numbers of their first lines, from 1.
+
+        Blank lines are no records. A group that is no part of a match is an absent field.
+
+        Raises:
+            SourceBroken: the file is empty.
+        """
+        text = open_text(file, self.encoding)
+        records = TextRecords(self, text.encoding.name)
+        location, buffer, final, ignored = RecordLocation(offset=text.encoding.mark), b"", False, 0
+        while not final:
+            more = text.read(BLOCK_BYTES)
+            final = not more
+            buffer += more
+            end = len(buffer) if final else records.complete_length(buffer)
+            if end:
+                chunk, count = records.read(buffer[:end], location)
+                ignored += count
+                buffer = buffer[end:]
+            elif len(buffer) > RECORD_BYTES:
+                chunk, buffer = _skip_record(text, buffer, location)
+            else:
+                continue
+            location = chunk.end
+            notices = [notice for notice in (text.facts.get(NOTICE), ignored_notice(ignored)) if notice]
+            yield replace(chunk, facts={**text.facts, **({NOTICE: " ".join(notices)} if notices else {})})
+        if not location.row:
+            raise SourceBroken(f"{name} is empty: it has no lines.")
+
+
+class TextRecords:
+    """The records of text as UTF-8 that begins at a line. ``encoding`` is named in reasons."""
+
+    def __init__(self, settings: Text, encoding: str) -> None:
+        self._pattern = _whole(settings.pattern)
+        self._names = _groups(settings.pattern)
+        self._first = settings.multiline
+        self._ignores = settings.unmatched == "ignore"
+        self._encoding = encoding
+
+    def complete_length(self, text: bytes) -> int:
+        """Return how many bytes are whole records. A record of several lines is whole once the next one begins."""
+        starts = self._starts(text)
+        return text.rfind(b"\n") + 1 if starts is None else starts[-1]
+
+    def first_length(self, text: bytes) -> int:
+        """Return how many bytes are the first record; 0 if it is not whole."""
+        starts = self._starts(text)
+        return text.find(b"\n") + 1 if starts is None else next((start for start in starts if start), 0)
+
+    def _starts(self, text: bytes) -> list[int] | None:
+        """Return where records of several lines begin, of those with a line end, and 0; None if each line is a record."""
+        if self._first is None:
+            return None
+        lines = text[: text.rfind(b"\n") + 1].split(b"\n")[:-1]
+        ends = accumulate(len(line) + 1 for line in lines)
+        begins = self._begins([_decode(line) for line in lines], self._first)
+        return [0, *(end - len(line) - 1 for line, end, is_first in zip(lines, ends, begins, strict=True) if is_first)]
+
+    def _begins(self, lines: Sequence[str], first: str) -> list[bool]:
+        """Return for each line whether it is the first one of a record."""
+        texts = [line.encode("utf-8", "replace").decode() for line in lines]
+        return pl.Series(texts, dtype=pl.String).str.contains(first).to_list()
+
+    def read(self, block: bytes, location: RecordLocation) -> tuple[RecordChunk, int]:
+        """Return the records of a block of whole lines, which begins after ``location``, and how many lines were ignored."""
+        lines = [_decode(line) for line in block.removesuffix(b"\n").split(b"\n")]
+        rejects: list[Reject] = []
+        pieces: list[_Piece] = []
+        for piece in self._pieces(lines, location.row + 1):
+            if fault := line_fault(piece.text, piece.subject, self._encoding):
+                rejects.append(piece.reject(fault))
+            else:
+                pieces.append(piece)
+        found = (
+            pl.Series([piece.text for piece in pieces], dtype=pl.String)
+            .str.extract_groups(self._pattern)
+            .struct.unnest()
+        )
+        is_match = found[_WHOLE].is_not_null()
+        unmatched = [piece for piece, matches in zip(pieces, is_match, strict=True) if not matches]
+        if not self._ignores:
+            rejects += [
+                piece.reject(
+                    f"{piece.subject} does not match the pattern as a whole. Change pattern, or set unmatched: ignore."
+                )
+                for piece in unmatched
+            ]
+        chunk = RecordChunk(
+            records=found.filter(is_match).select(self._names),
+            positions=row_positions([piece.number for piece in pieces]).filter(is_match),
+            rejects=tuple(sorted(rejects, key=lambda reject: int(reject.position))),
+            end=RecordLocation(offset=location.offset + len(block), row=location.row + len(lines)),
+            header=True,
+        )
+        return chunk, sum(piece.lines for piece in unmatched) if self._ignores else 0
+
+    def _pieces(self, lines: Sequence[str], number: int) -> Iterator[_Piece]:
+        """Yield the records without blank lines at their ends. ``number``: that of the first line."""
+        starts: Sequence[int] = range(len(lines))
+        if self._first is not None:
+            starts = [at for at, is_first in enumerate(self._begins(lines, self._first)) if is_first or not at]
+        for start, end in pairwise([*starts, len(lines)]):
+            own = list(lines[start:end])
+            while own and not own[-1].strip():
+                own.pop()
+            if own:
+                yield _Piece(number=number + start, lines=len(own), text="\n".join(own))
+
+
+class _Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a record, the number of its first line, and how many lines it has."""
+
+    number: int
+    lines: int
+    text: str
+
+    @property
+    def subject(self) -> str:
+        return (
+            f"Line {self.number}"
+            if self.lines == 1
+            else f"The record in lines {self.number} to {self.number + self.lines - 1}"
+        )
+
+    def reject(self, reason: str) -> Reject:
+        return Reject(position=self.number, reason=reason, record={"text": escape_stray_bytes(self.text[:_SHOWN])})
+
+
+def ignored_notice(lines: int) -> str:
+    """Return the sentence on ignored lines; empty if there are none."""
+    return f"Ignored lines that pattern does not match (unmatched): {lines}." if lines else ""
+
+
+def _decode(line: bytes) -> str:
+    return line.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
+
+
+def _skip_record(file: TextFile, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
+    """Reject the whole lines of a record above the size limit, or its only line; return the bytes after them, too."""
+    shown = escape_stray_bytes(_decode(buffer[:_SHOWN]))
+    offset, end = location.offset, buffer.rfind(b"\n") + 1
+    while buffer and not end:
+        offset += len(buffer)
+        buffer = file.read(BLOCK_BYTES)
+        end = buffer.find(b"\n") + 1
+    reason = (
+        f"Line {location.row + 1} begins a record that is larger than {RECORD_BYTES} bytes, the limit for a record."
+    )
+    chunk = RecordChunk(
+        records=pl.DataFrame(),
+        positions=row_positions([]),
+        rejects=(Reject(position=location.row + 1, reason=reason, record={"text": shown}),),
+        end=RecordLocation(offset=offset + end, row=location.row + max(1, buffer.count(b"\n", 0, end))),
+    )
+    return chunk, buffer[end:]

@@ -1,0 +1,94 @@
+"""The reader of nested records in XML: elements at any depth, also in each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from connectors.formats.members import MemberNames
+from connectors.formats.nested import ANYWHERE, Item, nested_records
+from connectors.formats.record_chunks import make_chunks
+from connectors.formats.xml.reader import find_elements
+from connectors.formats.xml.record import flatten_element, local_name
+from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordChunk
+
+
+def read_nested(
+    file: BinaryIO, name: str, *, element: str, item_id: str = "", lists: Sequence[str] = ()
+) -> Iterator[RecordChunk]:
+    """Yield the elements called ``element`` as records, at least one chunk; the root may be one. See `connectors.formats.nested`.
+
+    Positions are their numbers from 1, in the order in which they begin. The fields of a record are as of
+    `connectors.formats.xml.reader.read_xml`, without those of the records in it. ``element`` is ``*`` for all elements that
+    have the field ``item_id``; then the document is held in memory, else an outermost record is.
+
+    Raises:
+        SourceBroken: as of `read_xml`, no element is a record although there are some, or as of `nested_records`.
+    """
+    names = frozenset(one.replace("/", ".") for one in lists)
+    there = MemberNames()
+    matched = False
+
+    def is_item(one: Element) -> bool:
+        return _has(one, item_id) if element == "*" else local_name(one.tag) == element
+
+    def trees_at(above: Sequence[Element], one: Element) -> Sequence[Item] | None:
+        nonlocal matched
+        if above and not matched:
+            there.add(local_name(one.tag))
+        if above and (element == "*" or not is_item(one) or any(map(is_item, above))):
+            return None
+        found = [one] if is_item(one) else _take_items(one, is_item)
+        matched = matched or bool(found)
+        return [_item(item, is_item, names) for item in found]
+
+    def is_kept(above: Sequence[Element], _: Element) -> bool:
+        return element == "*" or any(map(is_item, above))
+
+    found = find_elements(
+        file,
+        name,
+        trees_at,
+        is_kept=is_kept,
+        advice=f" With {ANYWHERE} (records), this is the limit for an outermost record.",
+    )
+    yield from make_chunks(nested_records((tree for trees in found for tree in trees), name, item_id))
+    if there and not matched:
+        what = f"with {item_id!r} (id)" if element == "*" else f"{element!r} (records)"
+        raise SourceBroken(f"{name} has no element {what} at any depth.{there.sentence(element)}")
+
+
+def _has(element: Element, field: str) -> bool:
+    """Return whether a record of the element would have the field, without a look at its text."""
+    if any(field == f"@{local_name(name)}" for name in element.attrib):
+        return True
+    for child in element:
+        tag = local_name(child.tag)
+        if field == tag or (field.startswith(f"{tag}.") and _has(child, field[len(tag) + 1 :])):
+            return True
+    return False
+
+
+def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset[str]) -> Item:
+    inside = _take_items(element, is_item)
+    fields = flatten_element(element, lists) or {"text": ""}
+    return Item(fields=fields, items=[_item(one, is_item, lists) for one in inside])
+
+
+def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[Element]:
+    """Remove the outermost records in an element from it, and elements that had nothing else; return the records."""
+    taken: list[Element] = []
+    kept: list[Element] = []
+    for child in element:
+        inside = [child] if is_item(child) else _take_items(child, is_item)
+        taken += inside
+        if inside and (child in inside or not (len(child) or child.attrib or child.text)):
+            element.text = f"{element.text or ''}{child.tail or ''}".strip()
+        else:
+            kept.append(child)
+    if len(kept) < len(element):
+        element[:] = kept
+        element.text = (element.text or "").strip()
+    return taken
