@@ -116,7 +116,8 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--units-row/--no-units-row", default=None, help="Whether the row below the header holds units.")
 @click.option("--sheet", help="The sheet of a workbook.")
 @click.option("--area", metavar="RANGE", help="The cells of a sheet with the table, such as C:H.")
-@click.option("--records", metavar="PATH", help="The list of a JSON document that holds the records.")
+@click.option("--records", metavar="PATH", help="The path of the records in a JSON or XML document.")
+@click.option("--pattern", metavar="REGEX", help="The pattern of the lines of a log, with named groups.")
 @click.option("--decimal", type=click.Choice([",", "."]), help="What separates decimals in numbers such as 1,250.")
 @click.option(
     "--key", "key", multiple=True, metavar="COLUMN", help="A column that names a record; repeat it for several."
@@ -138,6 +139,7 @@ def init(  # noqa: PLR0917 - click names them
     sheet: str | None,
     area: str | None,
     records: str | None,
+    pattern: str | None,
     decimal: str | None,
     key: tuple[str, ...],
     columns: tuple[str, ...],
@@ -169,7 +171,7 @@ def init(  # noqa: PLR0917 - click names them
         "--url": url, "--workspace": workspace, "--table": table, "--pipeline": pipeline, "--sink": sink,
         "--header-row": None if header_row is None else str(header_row),
         "--units-row": None if units_row is None else "yes" if units_row else "no",
-        "--sheet": sheet, "--area": area, "--records": records, "--decimal": decimal,
+        "--sheet": sheet, "--area": area, "--records": records, "--pattern": pattern, "--decimal": decimal,
     }  # fmt: skip
     ask = Dialogue(interactive=sys.stdin.isatty() and not yes, accepts=yes, options=options)
     new, base = _NewFiles(), output.absolute().parent

@@ -10,7 +10,13 @@ from typing import Protocol
 
 import msgspec
 
-from ingestd.commands.initial_configuration.elements import repeated_elements
+from ingestd.commands.initial_configuration.elements import RepeatedElements, nested_identifiers, repeated_elements
+from ingestd.commands.initial_configuration.record_keys import (
+    NESTED_KEY,
+    NESTED_PARENT,
+    looks_like_key,
+    repeated_records,
+)
 from ingestd.commands.initial_configuration.sample import (
     FormatSettings,
     SampleRecords,
@@ -19,6 +25,7 @@ from ingestd.commands.initial_configuration.sample import (
     records_of_file,
 )
 from ingestd.commands.initial_configuration.table_layout import Row, TableLayout, find_layout
+from ingestd.commands.initial_configuration.text_lines import LinePattern, find_pattern
 from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.unit import UnitError, unit_conversion
 
@@ -29,6 +36,11 @@ _DELIMITERS = ("\t", ";", "|", ",")
 """Those that are rarer within fields come first."""
 _SHEETS = 50
 _COLUMNS = 256
+_IDENTIFIERS = 8
+_LINES = 2000
+_NESTED_ROWS = 100
+_ALIKE = 0.9
+"""Share of rows with the same number of fields from which lines are no log."""
 _SIMILAR = 0.3
 """Share of the largest table's cells from which another table may be meant."""
 
@@ -72,6 +84,8 @@ def understand_file(path: Path, decisions: Decisions) -> FileSample:
         name = name.removesuffix(suffix)
     if name.endswith(_WORKBOOKS):
         return _workbook(path, decisions)
+    if name.endswith(".log") or decisions.given("--pattern") is not None:
+        return _log(path, decisions)
     if name.endswith(_DELIMITED):
         return _delimited(path, decisions)
     if name.endswith(".xml"):
@@ -84,11 +98,11 @@ def understand_file(path: Path, decisions: Decisions) -> FileSample:
 def _delimited(path: Path, decisions: Decisions) -> FileSample:
     grids = {mark: first_rows(path, {"type": "csv", "columns": ["row"], "delimiter": mark})[0] for mark in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda mark: _share_alike(grids[mark]))
-    layout = _layout(path, grids[delimiter], decisions)
+    share = _share_alike(grids[delimiter])
+    is_table = share >= _ALIKE or (share and find_pattern(_lines(path)) is None)
+    layout = _layout(path, grids[delimiter], decisions) if is_table else None
     if layout is None or not layout.last:
-        raise SourceBroken(
-            f"{path.name} has no table of several columns. Name its format in a configuration of your own."
-        )
+        return _log(path, decisions)
     settings: dict[str, object] = {"type": "csv", "delimiter": delimiter}
     if not layout.header_row:
         settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
@@ -275,17 +289,38 @@ def _xml(path: Path, decisions: Decisions) -> FileSample:
     for kind in ("junit", "reqif"):
         with suppress(SourceBroken):
             return FileSample(settings={"type": kind}, records=_filled(path, {"type": kind}))
-    settings: dict[str, object] = {}
-    repeated = repeated_elements(path) if path.name.lower().endswith(".xml") else {}
-    if repeated:
-        chosen = max(repeated, key=lambda one: repeated[one])
-        similar = [one for one, count in repeated.items() if count >= _SIMILAR * repeated[chosen]]
-        if len(similar) > 1:
-            chosen = decisions.decide(
-                "--records", f"Several elements may be the records: {', '.join(similar)}.", chosen
-            )
-        settings = {"type": "xml", "records": decisions.given("--records") or chosen}
+    found = repeated_elements(path) if path.name.lower().endswith(".xml") else RepeatedElements(paths={})
+    if found.nested and decisions.given("--records") is None:
+        settings: dict[str, object] = {"type": "xml", "records": f"**/{min(found.nested)}"}
+        records = records_of_file(path, settings)
+        return _nested(path, settings, [name for name, column in records.profile.contract().items() if column.filled])
+    if not found.paths:
+        return FileSample(settings={}, records=records_of_file(path, {}))
+    settings = {"type": "xml", "records": _chosen_records(found.paths, decisions)}
     return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _chosen_records(found: Mapping[str, int], decisions: Decisions) -> str:
+    """Return the path of the most records; another path with nearly as many may be meant."""
+    chosen = max(found, key=lambda one: found[one])
+    similar = [one for one, count in found.items() if count >= _SIMILAR * found[chosen]]
+    if len(similar) > 1:
+        return decisions.decide("--records", f"Several elements may be the records: {', '.join(similar)}.", chosen)
+    return decisions.given("--records") or chosen
+
+
+def _nested(path: Path, settings: FormatSettings, identifiers: Sequence[str]) -> FileSample:
+    """Return the records that contain each other, with the identifier that makes their paths different."""
+    own = [name for name in identifiers if not name.startswith(NESTED_PARENT)]
+    for name in sorted(own, key=lambda one: not looks_like_key(one))[:_IDENTIFIERS]:
+        whole = {**settings, "id": name}
+        records = records_of_file(path, whole)
+        if NESTED_KEY in records.first.columns and not repeated_records(records.first, (NESTED_KEY,)):
+            return FileSample(settings=whole, records=msgspec.structs.replace(records, key=(NESTED_KEY,)))
+    raise SourceBroken(
+        f"{path.name} has records in each other, and no field identifies each of them among its siblings. Name their list with"
+        " --records."
+    )
 
 
 def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
@@ -296,27 +331,57 @@ def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def _json(path: Path, decisions: Decisions) -> FileSample:
+    """Read the list of objects that a document is or holds; objects that contain each other are records at any depth."""
     records = records_of_file(path, {})
+    given = decisions.given("--records")
+    values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]
+    if given is None and (identifiers := nested_identifiers(values)):
+        return _nested(path, {"type": "json", "records": "**/*"}, identifiers)
     lists = _lists(records)
-    if records.profile.records != 1 or not lists:
+    if given is None and (records.profile.records != 1 or not lists):
         return FileSample(settings={}, records=records)
-    chosen = max(lists, key=lambda name: lists[name])
-    if len(lists) > 1:
-        doubt = f"Several lists of the document may be its records: {', '.join(lists)}."
-        chosen = decisions.decide("--records", doubt, chosen)
-    settings = {"type": "json", "records": chosen}
+    settings = {"type": "json", "records": given or _chosen_records(lists, decisions)}
     return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _parsed(record: Mapping[str, str | None]) -> Mapping[str, object]:
+    """Return a record with its lists as values."""
+    return {name.rpartition(".")[2]: items for name, text in record.items() if (items := _list(text))}
+
+
+def _log(path: Path, decisions: Decisions) -> FileSample:
+    """Read the lines of a log by a pattern."""
+    given = decisions.given("--pattern")
+    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path))
+    if found is None:
+        raise SourceBroken(
+            f"{path.name} has no table of several columns, and its lines do not begin with a time. Name a pattern for them with"
+            " --pattern."
+        )
+    settings: dict[str, object] = {"type": "text", "pattern": found.pattern}
+    if found.multiline:
+        settings["multiline"] = found.multiline
+    return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _lines(path: Path) -> list[str]:
+    for batch in batches_of_file(path, {"type": "text", "pattern": "(?P<line>.*)"}):
+        return [line or "" for line in batch.records["line"].head(_LINES)]
+    return []
 
 
 def _lists(records: SampleRecords) -> Mapping[str, int]:
     """Return the fields of the first record that are lists of objects, with their lengths."""
-    found = {}
-    for name, text in next(records.first.iter_rows(named=True), {}).items():
-        if text and text.startswith("["):
-            try:
-                items = json.loads(text)
-            except ValueError:
-                continue
-            if items and all(isinstance(item, dict) for item in items):
-                found[name] = len(items)
-    return found
+    found = {name: _list(text) for name, text in next(records.first.iter_rows(named=True), {}).items()}
+    return {name: len(items) for name, items in found.items() if items}
+
+
+def _list(text: str | None) -> list[object]:
+    """Return the objects of a JSON list; nothing if the text is no such list."""
+    if not text or not text.startswith("["):
+        return []
+    try:
+        items = json.loads(text)
+    except ValueError:
+        return []
+    return items if all(isinstance(item, dict) for item in items) else []

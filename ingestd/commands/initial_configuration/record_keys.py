@@ -23,9 +23,12 @@ _MOST = 3
 
 FORMAT_KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "junit": (("classname", "name"), ("suite", "classname", "name")),
+    "text": (("time", "name"),),
     "reqif": (("ReqIF.ForeignID",), ("@IDENTIFIER",)),
 }
 """The fields that name a record of a format, in order of preference."""
+NESTED_KEY, NESTED_PARENT = "item.path", "parent."
+"""The field that names a record among nested ones, and the prefix of the fields of the record around it."""
 FILE = "file.stem"
 """Names the record of a file that is one record."""
 DOCUMENT = "document"
@@ -46,6 +49,11 @@ def is_possible_key(column: str) -> bool:
     except TemplateError:
         return False
     return parts == (Field(column),) and column != "column" and "${" not in column
+
+
+def looks_like_key(column: str) -> bool:
+    """Return True if the name of a column says that it names a record."""
+    return _NAME_OF_A_KEY.search(column) is not None
 
 
 def repeated_records(records: pl.DataFrame, key: Sequence[str]) -> int:
@@ -77,9 +85,9 @@ def propose_key(
         if known and set(known) <= set(possible) and not repeated_records(records, known):
             return KeyProposal(columns=known)
     unique = [name for name in possible if not repeated_records(records, (name,))]
-    named = sorted((name for name in unique if name not in measured), key=lambda name: not _NAME_OF_A_KEY.search(name))
+    named = sorted((name for name in unique if name not in measured), key=lambda name: not looks_like_key(name))
     if named:
-        is_clear = named[0] == next(iter(columns)) or _NAME_OF_A_KEY.search(named[0])
+        is_clear = named[0] == next(iter(columns)) or looks_like_key(named[0])
         doubt = (
             ""
             if is_clear

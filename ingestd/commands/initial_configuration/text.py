@@ -152,8 +152,11 @@ def _one_line(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text as YAML in double quotes, which are those of JSON."""
-    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+    """Return a text as YAML in double quotes, which are those of JSON; in single quotes if it has backslashes."""
+    text = text.replace("${", "$${")
+    if "\\" in text and text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def suggested_values(
@@ -163,7 +166,7 @@ def suggested_values(
 
     ``kind``: the name of the format. Of a test, its status and duration count, and of a requirement its attributes.
     """
-    others = [name for name in columns if name not in key]
+    others = [name for name in columns if name not in key and not name.startswith(record_keys.NESTED_PARENT)]
     match kind:
         case "junit":
             return tuple(name for name in ("status", "time") if name in others)
