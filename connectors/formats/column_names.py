@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from pydantic import Field
@@ -27,23 +27,13 @@ Repeated = Annotated[
 ]
 
 
-class _HasHeader(Protocol):
-    columns: list[str] | None
-    header_row: int | None
-    header_rows: int
-    units_row: bool
-    preamble: bool
-
-
-def check_columns(options: _HasHeader) -> None:
-    """Raise ValueError if a format has ``columns`` and also settings of a header, or a name twice."""
-    if options.columns is None:
-        return
-    if options.header_row is not None or options.header_rows > 1 or options.units_row or options.preamble:
+def check_columns(columns: Sequence[str] | None, *, has_header: bool) -> None:
+    """Raise ValueError if ``columns`` has a name twice, or the format has settings of a header, too."""
+    if columns is not None and has_header:
         raise ValueError(
             "columns is for files without a header: leave out header_row, header_rows, units_row and preamble"
         )
-    if len(set(options.columns)) < len(options.columns):
+    if columns is not None and len(set(columns)) < len(columns):
         raise ValueError("columns has a name twice")
 
 

@@ -71,8 +71,9 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
             )
     repeated = repeated_records(records.first, columns)
     if repeated:
+        verb = "repeats" if repeated == 1 else "repeat"
         echo(
-            f"{counted(repeated, 'record')} of the sample repeat the key of an earlier one. Only the last one of equal keys is"
+            f"{counted(repeated, 'record')} of the sample {verb} the key of an earlier one. Only the last one of equal keys is"
             " delivered. Name more columns with --key.",
             err=True,
         )

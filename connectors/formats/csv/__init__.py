@@ -79,7 +79,8 @@ class Csv(Format):
             raise ValueError("delimiter, quote and comment must be different characters")
         if self.header_rows > 1 and self.header_row is None:
             raise ValueError("header_rows needs header_row: without it, the header is one row")
-        check_columns(self)
+        has_header = self.header_row is not None or self.header_rows > 1 or self.units_row or self.preamble
+        check_columns(self.columns, has_header=has_header)
         return self
 
     @property

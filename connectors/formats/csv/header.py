@@ -166,13 +166,17 @@ class _CsvTop:
             raise SourceBroken(f"{name}: the header row has text after a closing quote. Write such quotes twice.")
 
 
+def _continued(left: str, cell: str) -> str:
+    return cell or left
+
+
 def _joined(head: Sequence[list[str]]) -> list[str]:
     """Return the names of the columns. An empty cell above the last header row continues the cell on its left."""
     if len(head) == 1:
         return head[0]
     width = max(map(len, head))
     rows = [[cell.strip() for cell in fields] + [""] * (width - len(fields)) for fields in head]
-    upper = [list(accumulate(row, lambda left, cell: cell or left)) for row in rows[:-1]]
+    upper = [list(accumulate(row, _continued)) for row in rows[:-1]]
     return joined_names([*upper, rows[-1]])
 
 

@@ -61,7 +61,8 @@ class Excel(IsolatedFormat):
 
     @model_validator(mode="after")
     def _check_header(self) -> Self:
-        check_columns(self)
+        has_header = self.header_row is not None or self.header_rows > 1 or self.units_row or self.preamble
+        check_columns(self.columns, has_header=has_header)
         if self.preamble and self.header_row is None:
             raise ValueError("preamble needs header_row: by default the first row that is not empty is the header")
         return self

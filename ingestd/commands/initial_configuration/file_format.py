@@ -48,10 +48,10 @@ _SIMILAR = 0.3
 class Decisions(Protocol):
     """The options of the command, and the answers of a person."""
 
-    def given(self, option: str) -> str | None:
+    def given(self, option: str, /) -> str | None:
         """Return the value of an option; None if it was not given."""
 
-    def decide(self, option: str, doubt: str, proposal: str) -> str:
+    def decide(self, option: str, doubt: str, proposal: str, /) -> str:
         """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence."""
 
 

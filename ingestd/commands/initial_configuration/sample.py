@@ -28,6 +28,9 @@ RECORDS = 100_000
 _ROWS = 2000
 """Number of rows in which a header is searched."""
 
+DRAFT_KEY = secrets.token_hex()
+"""The API key of drafts. Every later message of the command masks it, so it must not be a word of one."""
+
 FormatSettings = Mapping[str, object]
 """The setting ``format`` of a source; empty: the end of the file's name selects the format."""
 
@@ -127,8 +130,7 @@ def _draft(
 ) -> Configuration:
     path = folder / "draft.yaml"
     draft = {
-        # Every later message of the command masks this key, so it must not be a word of one.
-        "service": {"url": "http://127.0.0.1", "api_key": secrets.token_hex()},
+        "service": {"url": "http://127.0.0.1", "api_key": DRAFT_KEY},
         "state": "none.db",
         "pipelines": [
             {

@@ -68,21 +68,20 @@ def find_layout(
 
 
 class _Table:
-    """The rows of a sample, and the columns that have values in their lower half."""
+    """The rows of a sample, and the columns that have values in their last third."""
 
     def __init__(self, rows: Sequence[Row], is_unit: Callable[[str], bool]) -> None:
         self._rows = [(number, [cell.strip() for cell in cells]) for number, cells in rows]
         self._is_unit = is_unit
-        lower = [cells for _, cells in self._rows[max(1, len(rows) // 2) :]] or [self._rows[-1][1]]
+        lower = [cells for _, cells in self._rows[-max(1, len(rows) // 3) :]]
         width = max(len(cells) for _, cells in self._rows)
         filled = [[cells[at] for cells in lower if not _is_missing(cells, at)] for at in range(width)]
         self._core = [at for at, texts in enumerate(filled) if len(texts) * 10 >= len(lower) * 6]
         self._valued = [
             at
             for at, texts in enumerate(filled)
-            if len(texts) * 10 >= len(lower) * 3 and sum(map(_is_value, texts)) * 10 >= len(texts) * 8
+            if len(texts) * 10 >= len(lower) * 3 and sum(map(_is_value, texts)) * 10 >= len(texts) * 7
         ]
-        self._lower = filled
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
@@ -197,7 +196,7 @@ class _Table:
         head = [cells for _, cells in self._rows[top : bottom + 1]]
         width = max(map(len, head))
         padded = [[*cells, *[""] * (width - len(cells))] for cells in head]
-        upper = [list(accumulate(cells, lambda left, cell: cell or left)) for cells in padded[:-1]]
+        upper = [list(accumulate(cells, _continued)) for cells in padded[:-1]]
         return [" ".join(dict.fromkeys(filter(None, parts))) for parts in zip(*upper, padded[-1], strict=True)]
 
     def _is_header(self, at: int) -> bool:
@@ -234,15 +233,16 @@ class _Table:
             doubt = f"The cells of row {number} are values, so it may be a record and no header."
             return msgspec.structs.replace(self._without_header(), doubts={"--header-row": doubt})
         found = self._below(top)
-        if any(self._contrasts(at, cells[at]) for at in self._core):
+        if any(self._contrasts(top, at) for at in self._core):
             return found
         doubt = f"Nothing shows whether row {number} is the header or the first record."
         return msgspec.structs.replace(found, doubts={**found.doubts, "--header-row": doubt})
 
-    def _contrasts(self, at: int, name: str) -> bool:
+    def _contrasts(self, top: int, at: int) -> bool:
         """Return True if the texts of a column are of another kind than its name: all have digits, or they repeat."""
-        texts = self._lower[at]
-        if any(one.isdigit() for one in name):
+        name = self._rows[top][1][at]
+        texts = [cells[at] for _, cells in self._rows[top + 1 :] if not _is_missing(cells, at)]
+        if any(one.isdigit() for one in name) or not texts:
             return False
         return all(any(one.isdigit() for one in text) for text in texts) or (
             name not in texts and len(set(texts)) * 2 <= len(texts)
@@ -264,3 +264,7 @@ def _is_value(text: str) -> bool:
 def _repeats(names: Sequence[str]) -> bool:
     given = [name for name in names if name]
     return len(set(given)) < len(given)
+
+
+def _continued(left: str, cell: str) -> str:
+    return cell or left

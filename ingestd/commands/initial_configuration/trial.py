@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
+from ingestd.commands.initial_configuration.sample import DRAFT_KEY
 from ingestd.commands.initial_configuration.text import InitialFolder, InitialSettings, configuration_text
 from ingestd.commands.loop import run_to_end
 from ingestd.commands.sync_plan.execution import plan
@@ -46,8 +46,7 @@ def plan_of_sample(settings: InitialSettings, *, sample: Path | None, address: s
         )
         path = folder / "draft.yaml"
         path.write_text(configuration_text(drafted), encoding="utf-8")
-        # Every later message of the command masks the key, so it must not be a word of one.
-        environment = {"API_KEY": secrets.token_hex(), "ADDRESS": address}
+        environment = {"API_KEY": DRAFT_KEY, "ADDRESS": address}
         configuration = read_configuration(path, environment=environment, cwd=folder)
         made = run_to_end(plan(configuration, [settings.pipeline], rows=SHOWN, emit=log_event)).plan
     failures = made.pipelines[0].failures
