@@ -114,6 +114,7 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
     "--header-row", metavar="ROW", type=click.IntRange(min=0), help="The first row of the header; 0: there is none."
 )
 @click.option("--units-row/--no-units-row", default=None, help="Whether the row below the header holds units.")
+@click.option("--encoding", help="The encoding of a text file, such as windows-1252.")
 @click.option("--sheet", help="The sheet of a workbook.")
 @click.option("--area", metavar="RANGE", help="The cells of a sheet with the table, such as C:H.")
 @click.option("--records", metavar="PATH", help="The path of the records in a JSON or XML document.")
@@ -136,6 +137,7 @@ def init(  # noqa: PLR0917 - click names them
     sink: str | None,
     header_row: int | None,
     units_row: bool | None,
+    encoding: str | None,
     sheet: str | None,
     area: str | None,
     records: str | None,
@@ -145,7 +147,7 @@ def init(  # noqa: PLR0917 - click names them
     columns: tuple[str, ...],
     yes: bool,
 ) -> None:
-    """Write a first configuration: ask for the service and a sample, show what was understood, and choose the columns.
+    """Write a first configuration: ask for the service and a sample, show what it understood, choose the columns.
 
     The sample is a file of a folder, or a table of a database. It is read, and shows its header, its units, the types of its
     columns and the key. What it does not prove is asked for. Without a terminal, the command ends with a sentence that names the
@@ -171,7 +173,8 @@ def init(  # noqa: PLR0917 - click names them
         "--url": url, "--workspace": workspace, "--table": table, "--pipeline": pipeline, "--sink": sink,
         "--header-row": None if header_row is None else str(header_row),
         "--units-row": None if units_row is None else "yes" if units_row else "no",
-        "--sheet": sheet, "--area": area, "--records": records, "--pattern": pattern, "--decimal": decimal,
+        "--encoding": encoding, "--sheet": sheet, "--area": area, "--records": records, "--pattern": pattern,
+        "--decimal": decimal,
     }  # fmt: skip
     ask = Dialogue(interactive=sys.stdin.isatty() and not yes, accepts=yes, options=options)
     new, base = _NewFiles(), output.absolute().parent

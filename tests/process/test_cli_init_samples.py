@@ -213,6 +213,12 @@ ASKED: Mapping[str, tuple[str, Callable[[Path], None], str, str]] = {
         "run.csv", text_of("Rig;north\nNo;12\npart;mass\nA;1,5\nB;2,5\nC;3,5\n"), "--header-row", "3"
     ),
     "no header": ("run.csv", text_of("P-1,0.10\nP-2,0.20\n"), "--header-row", "0"),
+    "a guessed encoding": (
+        "run.csv", text_of("część;masa
+śruba;1,5
+nakrętka;2,5
+", "windows-1250"), "--encoding", "windows-1250"
+    ),
     "unknown units": ("run.csv", text_of("part;mass\n;lumps\nA;1\nB;2\nC;3\n"), "--units-row", "yes"),
     "a comma or a point": ("run.csv", text_of("part;mass\nA;1,250\nB;2,500\n"), "--decimal", ","),
     "several lists": ("run.json", text_of('{"a": [{"id": "1", "v": 1}], "b": [{"id": "2", "v": 2}]}'), "--records", "a"),

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from ingestd.commands.initial_configuration.elements import RepeatedElements, nested_identifiers, repeated_elements
+from ingestd.commands.initial_configuration.letters import unproven_letters
 from ingestd.commands.initial_configuration.record_keys import (
     NESTED_KEY,
     NESTED_PARENT,
@@ -114,9 +115,23 @@ def _delimited(path: Path, decisions: Decisions) -> FileSample:
     if settings.keys() == {"type", "delimiter"} and _is_default(path, settings):
         settings = {}
     records = records_of_file(path, settings)
-    if records.facts.get("file.encoding_guessed"):
-        settings = {"type": "csv"} | settings | {"encoding": records.facts["file.encoding"]}
+    encoding = _chosen_encoding(records, decisions)
+    if encoding:
+        settings = {"type": "csv", **settings, "encoding": encoding}
+        records = records_of_file(path, settings)
     return FileSample(settings=settings, records=records, layout=layout)
+
+
+def _chosen_encoding(records: SampleRecords, decisions: Decisions) -> str:
+    """Return the encoding for the configuration; empty if each file shows its own."""
+    given, found = decisions.given("--encoding"), records.facts.get("file.encoding", "")
+    if given is not None or "file.encoding_guessed" not in records.facts:
+        return given or ""
+    letters = unproven_letters(records, found)
+    if not letters:
+        return found
+    doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
+    return decisions.decide("--encoding", doubt, found)
 
 
 def _share_alike(rows: Sequence[Row]) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, combinations
 
 import msgspec
 import polars as pl
 
 from ingestd.core.contract import ColumnContract
+from ingestd.core.phrases import counted
 from ingestd.core.template import Field, TemplateError, parse_template
 
 _NAME_OF_A_KEY = re.compile(
@@ -80,26 +81,41 @@ def propose_key(
     ``measured``: the columns of numbers that are not whole, which name no record. ``primary``: the primary key of a table.
     ``kind``: the name of the format.
     """
-    possible = [name for name, column in columns.items() if column.filled and is_possible_key(name)]
+    usable = [name for name in columns if is_possible_key(name)]
+    filled = [name for name in usable if columns[name].filled]
+    none = KeyProposal(columns=(), doubt="Each column and each combination of them has repeated or empty values.")
     for known in (primary, *FORMAT_KEYS.get(kind, ())):
-        if known and set(known) <= set(possible) and not repeated_records(records, known):
+        if known and set(known) <= set(filled) and not repeated_records(records, known):
             return KeyProposal(columns=known)
-    unique = [name for name in possible if not repeated_records(records, (name,))]
-    named = sorted((name for name in unique if name not in measured), key=lambda name: not looks_like_key(name))
-    if named:
-        is_clear = named[0] == next(iter(columns)) or looks_like_key(named[0])
-        doubt = (
-            ""
-            if is_clear
-            else f"The values of '{named[0]}' do not repeat, but its name does not say that it names a record."
-        )
-        return KeyProposal(columns=(named[0],), doubt=doubt)
-    others = [name for name in possible if name not in measured][:_COLUMNS]
+    names = [name for name in usable if name not in measured]
+    found = chain(_single(records, names, filled), _combined(records, [name for name in names if name in filled]))
+    numbers = (
+        KeyProposal(columns=(name,), doubt=f"Only the numbers of '{name}' do not repeat.")
+        for name in filled
+        if name in measured and not repeated_records(records, (name,))
+    )
+    return next(chain(found, numbers), none)
+
+
+def _single(records: pl.DataFrame, names: Sequence[str], filled: Collection[str]) -> Iterator[KeyProposal]:
+    """Yield the columns that name a record alone: first those with a name or place that says so."""
+    unique = [name for name in names if not repeated_records(records, (name,))]
+    likely = [name for name in unique if name == records.columns[0] or looks_like_key(name)]
+    for name in sorted(likely, key=lambda one: (one not in filled, not looks_like_key(one))):
+        empty = records.height - records[name].drop_nulls().ne("").sum()
+        if empty * 2 < records.height:
+            doubt = f"{counted(empty, 'record')} without '{name}' would be rejected." if empty else ""
+            yield KeyProposal(columns=(name,), doubt=doubt)
+    for name in unique:
+        if name in filled:
+            doubt = f"The values of '{name}' do not repeat, but its name does not say that it names a record."
+            yield KeyProposal(columns=(name,), doubt=doubt)
+
+
+def _combined(records: pl.DataFrame, names: Sequence[str]) -> Iterator[KeyProposal]:
+    """Yield the smallest combinations of columns that name a record together."""
     for size in range(2, _MOST + 1):
-        for together in combinations(others, size):
+        for together in combinations(names[:_COLUMNS], size):
             if not repeated_records(records, together):
-                names = " and ".join(f"'{name}'" for name in together)
-                return KeyProposal(columns=together, doubt=f"No column names a record alone; {names} together do.")
-    if unique:
-        return KeyProposal(columns=(unique[0],), doubt=f"Only the numbers of '{unique[0]}' do not repeat.")
-    return KeyProposal(columns=(), doubt="Each column and each combination of them has repeated or empty values.")
+                listed = " and ".join(f"'{name}'" for name in together)
+                yield KeyProposal(columns=together, doubt=f"No column names a record alone; {listed} together do.")
