@@ -130,15 +130,17 @@ class _Table:
         if texts * 4 > records:
             return None
         bottom, units, doubts = at - 1, False, dict[str, str]()
-        if at > 1 and self._is_header(at - 2) and self._head(at - 2) is not None:
-            unit, number = self._units(at - 1), self._rows[at - 1][0]
+        unit, number = self._units(at - 1), self._rows[at - 1][0]
+        # Above known units, a name may be a word such as 'null', which is no text elsewhere.
+        may_be_named = at > 1 and (self._is_header(at - 2) or (unit is True and self._kinds[at - 2] != "record"))
+        if may_be_named and self._head(at - 2) is not None:
             units = unit is not None
             bottom -= units
             if unit is False:
                 doubts["--units-row"] = f"Row {number} may hold the units of the columns."
             if unit is None and self._is_adjacent(at - 1):
                 doubts["--header-row"] = f"The header may be in row {number - 1} or {number}."
-        if not self._is_header(bottom):
+        if not units and not self._is_header(bottom):
             return None
         top = self._head(bottom)
         repeats, top = (True, bottom) if top is None else (False, top)

@@ -26,6 +26,7 @@ def rows(text: str) -> list[tuple[int, list[str]]]:
         ("part;mass;length\n;kg;mm\nA;1;2", (1, 1, True)),
         ("part;mass;;length;\n;min;max;min;max\nA;1;2;3;4\nB;1;2;3;4", (1, 2, False)),
         ("part;mass;;length;\n;min;max;min;max\n;kg;kg;mm;mm\nA;1;2;3;4\nB;1;2;3;4", (1, 2, True)),
+        ("part;null\n;kg\nA;1\nB;2", (1, 1, True)),
         ("part;mass;mass\nA;1;2\nB;3;4", (1, 1, False)),
         ("day;mass\n2026-01-01;n/a\n2026-01-02;1\n2026-01-03;2", (1, 1, False)),
         ("part;mass\nA;1\nB;2\nC;3\nD;4\nE;5\nF;no\nG;6\nH;7\nI;8\nJ;9", (1, 1, False)),
