@@ -214,10 +214,7 @@ ASKED: Mapping[str, tuple[str, Callable[[Path], None], str, str]] = {
     ),
     "no header": ("run.csv", text_of("P-1,0.10\nP-2,0.20\n"), "--header-row", "0"),
     "a guessed encoding": (
-        "run.csv", text_of("część;masa
-śruba;1,5
-nakrętka;2,5
-", "windows-1250"), "--encoding", "windows-1250"
+        "run.csv", text_of("część;masa\nśruba;1,5\nnakrętka;2,5\n", "windows-1250"), "--encoding", "windows-1250"
     ),
     "unknown units": ("run.csv", text_of("part;mass\n;lumps\nA;1\nB;2\nC;3\n"), "--units-row", "yes"),
     "a comma or a point": ("run.csv", text_of("part;mass\nA;1,250\nB;2,500\n"), "--decimal", ","),
