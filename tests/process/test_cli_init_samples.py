@@ -214,7 +214,7 @@ ASKED: Mapping[str, tuple[str, Callable[[Path], None], str, str]] = {
     ),
     "no header": ("run.csv", text_of("P-1,0.10\nP-2,0.20\n"), "--header-row", "0"),
     "a guessed encoding": (
-        "run.csv", text_of("część;masa\nśruba;1,5\nnakrętka;2,5\n", "windows-1250"), "--encoding", "windows-1250"
+        "run.csv", text_of("część;masa\nśruba;1,5\nnakrętka;2,5\n", "windows-1250"), "--encoding", "windows-1252"
     ),
     "unknown units": ("run.csv", text_of("part;mass\n;lumps\nA;1\nB;2\nC;3\n"), "--units-row", "yes"),
     "a comma or a point": ("run.csv", text_of("part;mass\nA;1,250\nB;2,500\n"), "--decimal", ","),
@@ -242,6 +242,16 @@ def test_what_a_sample_does_not_prove_is_an_error_that_names_the_option_and_yes_
     assert same.returncode == 0, same.stderr
     first, second = ((tmp_path / one).read_text(encoding="utf-8") for one in ("ingestd.yaml", "given.yaml"))
     assert second == first.replace("var/ingestd.db", "var/given.db")
+
+
+def test_wrong_letters_are_shown_and_the_named_encoding_is_written(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    text_of("część;masa\nśruba;1,5\nnakrętka;2,5\n", "windows-1250")(tmp_path / "run.csv")
+    words = ("init", "--url", url, "--sample", "run.csv")
+    assert "is a guess by the letters in czêœæ, œruba, nakrêtka." in here(tmp_path, *words, INGESTD_API_KEY=key).stderr
+    done = here(tmp_path, *words, "--encoding", "windows-1250", INGESTD_API_KEY=key)
+    assert (done.returncode, "śruba.masa: 1.5" in done.stdout) == (0, True), done.stderr
+    assert written(tmp_path)["source"]["format"]["encoding"] == "windows-1250"
 
 
 def test_several_sheets_with_tables_are_asked_for(tmp_path: Path, service: tuple[str, str]) -> None:

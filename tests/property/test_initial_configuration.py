@@ -27,7 +27,7 @@ class Asked(Exception):
     """The command would ask a person."""
 
 
-class NobodyAnswers:
+class NoOptions:
     """The decisions of a command without options and without a terminal."""
 
     def given(self, _option: str) -> str | None:
@@ -79,7 +79,7 @@ def test_a_table_is_read_as_it_was_written_or_its_layout_is_asked_for(table: Tab
         path = Path(folder) / "sample.csv"
         table.write(path)
         try:
-            found = understand_file(path, NobodyAnswers())
+            found = understand_file(path, NoOptions())
         except Asked as asked:
             event(f"asks for {asked}")
             return

@@ -47,7 +47,7 @@ _SIMILAR = 0.3
 
 
 class Decisions(Protocol):
-    """The options of the command, and the answers of a person."""
+    """The options of the command, and the decisions of a person."""
 
     def given(self, option: str, /) -> str | None:
         """Return the value of an option; None if it was not given."""
@@ -150,12 +150,14 @@ def _layout(path: Path, rows: Sequence[Row], decisions: Decisions) -> TableLayou
         raise SourceBroken(f"{path.name} has no row {given} with cells, which --header-row names.")
     if layout is not None and "--header-row" in layout.doubts:
         proposal = layout.header_row
-        row = int(decisions.decide("--header-row", layout.doubts["--header-row"], str(proposal)))
-        if row != proposal:
-            layout = find_layout(rows, _is_unit, header_row=row)
+        row = decisions.decide("--header-row", layout.doubts["--header-row"], str(proposal))
+        if row != str(proposal):
+            layout = find_layout(rows, _is_unit, header_row=int(row)) if row.isdecimal() else None
+        if layout is None:
+            raise SourceBroken(f"{path.name} has no row {row} with cells, so it can't be the header (--header-row).")
     if layout is not None and ("--units-row" in layout.doubts or decisions.given("--units-row") is not None):
-        answer = decisions.decide("--units-row", layout.doubts.get("--units-row", ""), "yes")
-        layout = msgspec.structs.replace(layout, units_row=answer == "yes")
+        chosen = decisions.decide("--units-row", layout.doubts.get("--units-row", ""), "yes")
+        layout = msgspec.structs.replace(layout, units_row=chosen in {"yes", "y"})
     return layout
 
 
@@ -215,7 +217,7 @@ def _workbook(path: Path, decisions: Decisions) -> FileSample:
     if len(tables) > 1:
         names = ", ".join(one.sheet for one in tables)
         sheet = decisions.decide("--sheet", f"Several sheets have tables: {names}.", table.sheet)
-        table = next((one for one in tables if one.sheet == sheet), table)
+        table = _named(sheet, {one.sheet: one for one in tables}, "--sheet")
     layout = _layout(path, table.rows, decisions)
     if layout is None:
         raise SourceBroken(f"{path.name} has no table below row {decisions.given('--header-row')}.")
@@ -274,8 +276,14 @@ def _largest_table(path: Path, sheet: str, rows: Sequence[Row], decisions: Decis
     if len(similar) > 1:
         doubt = f"The sheet {sheet} of {path.name} has several tables: {', '.join(similar)}."
         chosen = decisions.decide("--area", doubt, largest.area)
-        return next((one for one in found if one.area == chosen), largest)
+        return _named(chosen, {one.area: one for one in found}, "--area")
     return largest
+
+
+def _named(name: str, tables: Mapping[str, _SheetTable], option: str) -> _SheetTable:
+    if name not in tables:
+        raise SourceBroken(f"'{name}' is no table that was found: {', '.join(tables)} ({option}).")
+    return tables[name]
 
 
 def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The letters of a sample whose encoding was guessed. Pure rules."""
+"""The letters of a sample with a guessed encoding. Pure rules."""
 
 from __future__ import annotations
 

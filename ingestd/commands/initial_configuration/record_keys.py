@@ -18,7 +18,7 @@ _NAME_OF_A_KEY = re.compile(
     re.IGNORECASE,
 )
 _COLUMNS = 12
-"""Number of columns of which combinations are tried."""
+"""Number of columns that are combined."""
 _MOST = 3
 """Number of columns in a combination."""
 
