@@ -36,11 +36,11 @@ ItemId = Annotated[
 ]
 
 
-class Item(msgspec.Struct, kw_only=True):
+class NestedItem(msgspec.Struct, kw_only=True):
     """A record in a tree. ``fault``: why it can't be read, as the end of a sentence. ``items``: the records directly in it."""
 
     fields: FieldTexts
-    items: Sequence[Item] = ()
+    items: Sequence[NestedItem] = ()
     fault: str = ""
 
 
@@ -64,7 +64,7 @@ def nested_name(records: str, item_id: str) -> str | None:
     return name
 
 
-def nested_records(trees: Iterable[Item], name: str, item_id: str) -> Iterator[FieldTexts | Unusable]:
+def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iterator[FieldTexts | Unusable]:
     """Yield the records of trees, each before the records in it. ``name`` names the file in errors.
 
     A record that can't be used has no path. So the records in it are rejected, too.
@@ -90,7 +90,7 @@ def nested_records(trees: Iterable[Item], name: str, item_id: str) -> Iterator[F
             else:
                 yield {**fields, **({PATH: path} if item_id else {}), **one.inherited}
             own_size += _size(fields)
-            repeated_size += one.inherited_size + len(path)
+            repeated_size += one.inherited_size  # a path is no longer than the identifiers in it
             if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
                 raise SourceBroken(
                     f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
@@ -115,7 +115,7 @@ class _Open(msgspec.Struct, kw_only=True):
     ``rejected``: the number of the record around it if that was rejected.
     """
 
-    item: Item
+    item: NestedItem
     inherited: FieldTexts = {}
     inherited_size: int = 0
     path: str = ""

@@ -1,6 +1,6 @@
 """Text lines: a pattern with named groups reads each line, or each record of several lines.
 
-The patterns run in the regular expressions of polars (Rust), whose time is linear in the text, whatever the pattern. They have
+The patterns run in the regular expressions of polars (Rust). Their time is linear in the text, whatever the pattern. They have
 no look-around and no back-references.
 """
 
@@ -66,7 +66,7 @@ def _whole(pattern: str) -> str:
     return rf"\A((?s:{pattern}))\z"
 
 
-class Text(Format):
+class TextLines(Format):
     """Lines of text; the named groups of a pattern are the fields. No suffix implies this format, so it must be configured."""
 
     type: Literal["text"] = "text"
@@ -125,7 +125,7 @@ class Text(Format):
 class TextRecords:
     """The records of text as UTF-8 that begins at a line. ``encoding`` is named in reasons."""
 
-    def __init__(self, settings: Text, encoding: str) -> None:
+    def __init__(self, settings: TextLines, encoding: str) -> None:
         self._pattern = _whole(settings.pattern)
         self._names = _groups(settings.pattern)
         self._first = settings.multiline
@@ -160,7 +160,7 @@ class TextRecords:
         """Return the records of a block of whole lines, which begins after ``location``, and how many lines were ignored."""
         lines = [_decode(line) for line in block.removesuffix(b"\n").split(b"\n")]
         rejects: list[Reject] = []
-        pieces: list[_Piece] = []
+        pieces: list[_TextRecord] = []
         for piece in self._pieces(lines, location.row + 1):
             if fault := line_fault(piece.text, piece.subject, self._encoding):
                 rejects.append(piece.reject(fault))
@@ -189,7 +189,7 @@ class TextRecords:
         )
         return chunk, sum(piece.lines for piece in unmatched) if self._ignores else 0
 
-    def _pieces(self, lines: Sequence[str], number: int) -> Iterator[_Piece]:
+    def _pieces(self, lines: Sequence[str], number: int) -> Iterator[_TextRecord]:
         """Yield the records without blank lines at their ends. ``number``: that of the first line."""
         starts: Sequence[int] = range(len(lines))
         if self._first is not None:
@@ -199,10 +199,10 @@ class TextRecords:
             while own and not own[-1].strip():
                 own.pop()
             if own:
-                yield _Piece(number=number + start, lines=len(own), text="\n".join(own))
+                yield _TextRecord(number=number + start, lines=len(own), text="\n".join(own))
 
 
-class _Piece(msgspec.Struct, frozen=True, kw_only=True):
+class _TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The text of a record, the number of its first line, and how many lines it has."""
 
     number: int

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from connectors.formats.csv import Csv
 from connectors.formats.ndjson import Ndjson
-from connectors.formats.text_lines import Text
+from connectors.formats.text_lines import TextLines
 from connectors.log.names import NAME, WILDCARD
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -57,7 +57,7 @@ class LogOptions(BaseModel):
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the logs are checked besides events, for changes that they missed."
     )
-    format: Literal["csv", "ndjson"] | Annotated[Csv | Ndjson | Text, Field(discriminator="type")] | None = Field(
+    format: Literal["csv", "ndjson"] | Annotated[Csv | Ndjson | TextLines, Field(discriminator="type")] | None = Field(
         default=None,
         description=(
             "csv, ndjson or text, by name or with its own settings, such as {type: csv, encoding: windows-1252}; text needs its"

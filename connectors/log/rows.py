@@ -29,13 +29,13 @@ from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.text import Encoding, TextFile, encoding_by_name, open_text
-from connectors.formats.text_lines import Text, TextRecords, ignored_notice
+from connectors.formats.text_lines import TextLines, TextRecords, ignored_notice
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 
-GrowableFormat: TypeAlias = Csv | Ndjson | Text
-_GROWABLE = (Csv, Ndjson, Text)
+GrowableFormat: TypeAlias = Csv | Ndjson | TextLines
+_GROWABLE = (Csv, Ndjson, TextLines)
 _SHOWN_BYTES = 1000
 
 
@@ -79,7 +79,7 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
     """
     if isinstance(file_format, Csv):
         return _CsvRowReader(file_format, top, head, name)
-    if isinstance(file_format, Text):
+    if isinstance(file_format, TextLines):
         return _TextRowReader(file_format, top, name)
     return _NdjsonRowReader(top, name)
 
@@ -197,7 +197,7 @@ class _NdjsonRowReader(RowReader):
 
 
 class _TextRowReader(RowReader):
-    def __init__(self, file_format: Text, top: FileTop, name: str) -> None:
+    def __init__(self, file_format: TextLines, top: FileTop, name: str) -> None:
         super().__init__(top, name)
         self._records = TextRecords(file_format, self.lines.encoding)
         self.ends_with_next = file_format.multiline is not None

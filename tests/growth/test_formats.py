@@ -12,7 +12,7 @@ import pytest
 from connectors.formats import resolve_format
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
-from connectors.formats.text_lines import Text
+from connectors.formats.text_lines import TextLines
 from connectors.formats.xml import Xml
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
@@ -107,7 +107,11 @@ CASES: dict[str, Case] = {
         ),
         None,
     ),
-    "nested xml: depth": ("a.xml", lambda n: "<r>" + ("<I n='1'>" * 45 + "</I>" * 45) * (n // 200) + "</r>", NESTED_XML),
+    "nested xml: depth": (
+        "a.xml",
+        lambda n: "<r>" + ("<I n='1'>" * 45 + "</I>" * 45) * (n // 200) + "</r>",
+        NESTED_XML,
+    ),
     "nested xml: records in one": ("a.xml", lambda n: "<I n='1'>" + "<I n='2'><m>1</m></I>" * n + "</I>", NESTED_XML),
     "nested xml: text around records": (
         "a.xml",
@@ -121,7 +125,11 @@ CASES: dict[str, Case] = {
     ),
     "nested json: depth": ("a.json", lambda n: '{"n":1,"p":[' * n + "]}" * n, NESTED_JSON),
     "nested json: records in one": ("a.json", lambda n: '{"n":1,"p":[' + ",".join(['{"n":2}'] * n) + "]}", NESTED_JSON),
-    "nested json: depth of other objects": ("a.json", lambda n: '{"k":' * 500 + f'"{"x" * 20 * n}"' + "}" * 500, NESTED_JSON),
+    "nested json: depth of other objects": (
+        "a.json",
+        lambda n: '{"k":' * 500 + f'"{"x" * 20 * n}"' + "}" * 500,
+        NESTED_JSON,
+    ),
     "nested json: text around records": (
         "a.json",
         lambda n: f'{{"n":1,"t":"{"x" * 20 * n}","p":[' + ",".join(['{"n":2}'] * n) + "]}",
@@ -132,10 +140,18 @@ CASES: dict[str, Case] = {
         lambda n: "{" + ",".join(f'"k{at}":1' for at in range(n)) + "}",
         Json(records="rows"),
     ),
-    "xml: names beside a path": ("a.xml", lambda n: "<r>" + "".join(f"<k{at}/>" for at in range(n)) + "</r>", Xml(records="a")),
-    "text: length of a line": ("a.log", lambda n: "a" * 50 * n + "b\n", Text(pattern="(?P<a>(a+)+)$")),
-    "text: lines": ("a.log", lambda n: "a\nb\n" * n, Text(pattern="(?P<a>(a+)+)$", multiline="^a")),
-    "text: lines of a record": ("a.log", lambda n: "a\n" + "b\n" * 10 * n, Text(pattern="(?P<a>(.|\n)*)*b", multiline="^a")),
+    "xml: names beside a path": (
+        "a.xml",
+        lambda n: "<r>" + "".join(f"<k{at}/>" for at in range(n)) + "</r>",
+        Xml(records="a"),
+    ),
+    "text: length of a line": ("a.log", lambda n: "a" * 50 * n + "b\n", TextLines(pattern="(?P<a>(a+)+)$")),
+    "text: lines": ("a.log", lambda n: "a\nb\n" * n, TextLines(pattern="(?P<a>(a+)+)$", multiline="^a")),
+    "text: lines of a record": (
+        "a.log",
+        lambda n: "a\n" + "b\n" * 10 * n,
+        TextLines(pattern="(?P<a>(.|\n)*)*b", multiline="^a"),
+    ),
     "fixed width: length of a line": ("a.txt", lambda n: "a" * 50 * n + "\n", FIXED),
     "fixed width: lines": ("a.txt", lambda n: "\ufeffab\n" * n, FIXED),
 }

@@ -18,7 +18,7 @@ from connectors.formats.documents import Ini, Toml, Yaml
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
 from connectors.formats.junit import JUnit
-from connectors.formats.text_lines import Text
+from connectors.formats.text_lines import TextLines
 from connectors.formats.xml import Xml
 from connectors.formats.zstandard import zstd
 from ingestd.sdk import SourceBroken
@@ -51,7 +51,7 @@ REQIF = (
 )
 
 
-TEXT = Text(pattern=r"(?P<time>\S+) (?P<text>.*)", multiline=r"^\S")
+TEXT = TextLines(pattern=r"(?P<time>\S+) (?P<text>.*)", multiline=r"^\S")
 FIXED_WIDTH = FixedWidth.model_validate(
     {"columns": [{"name": "p", "start": 1, "width": 8}, {"name": "m", "start": 9, "width": 4}]}
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from connectors.formats.json.reader import Items
 from connectors.formats.members import MemberNames
 from connectors.formats.ndjson.exact import LineUnreadable, NameRepeated, parse_record, require_unique_names
-from connectors.formats.nested import Item, nested_records
+from connectors.formats.nested import NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import SourceBroken, require_depth
@@ -56,7 +56,7 @@ class _Finder:
         self.names = MemberNames()
         self.matched = False
 
-    def trees(self, text: bytes) -> list[Item]:
+    def trees(self, text: bytes) -> list[NestedItem]:
         """Return the outermost records of a JSON text. A text that can't be read is one record with a fault."""
         try:
             require_depth(text)
@@ -73,18 +73,18 @@ class _Finder:
         except RecursionError:
             fault = "is nested too deeply"
         self.matched = True
-        return [Item(fields=_shown(text), fault=fault)]
+        return [NestedItem(fields=_shown(text), fault=fault)]
 
-    def _item(self, text: bytes) -> Item:
+    def _item(self, text: bytes) -> NestedItem:
         if not text.startswith(b"{"):
-            return Item(fields=_shown(text), fault="is JSON but not an object")
+            return NestedItem(fields=_shown(text), fault="is JSON but not an object")
         inside: list[bytes] = []
         own = self._without_items(text, inside) or b"{}"
         items = [self._item(one) for one in inside]
         try:
-            return Item(fields=parse_record(own), items=items)
+            return NestedItem(fields=parse_record(own), items=items)
         except LineUnreadable as error:
-            return Item(fields=_shown(own), items=items, fault=str(error))
+            return NestedItem(fields=_shown(own), items=items, fault=str(error))
 
     def _without_items(self, text: bytes, found: list[bytes]) -> bytes | None:
         """Return an object or array without the outermost records in it, which are added to ``found``.

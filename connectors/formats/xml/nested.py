@@ -7,7 +7,7 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from connectors.formats.members import MemberNames
-from connectors.formats.nested import ANYWHERE, Item, nested_records
+from connectors.formats.nested import ANYWHERE, NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.xml.reader import find_elements
 from connectors.formats.xml.record import flatten_element, local_name
@@ -34,7 +34,7 @@ def read_nested(
     def is_item(one: Element) -> bool:
         return _has(one, item_id) if element == "*" else local_name(one.tag) == element
 
-    def trees_at(above: Sequence[Element], one: Element) -> Sequence[Item] | None:
+    def trees_at(above: Sequence[Element], one: Element) -> Sequence[NestedItem] | None:
         nonlocal matched
         if above and not matched:
             there.add(local_name(one.tag))
@@ -71,10 +71,10 @@ def _has(element: Element, field: str) -> bool:
     return False
 
 
-def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset[str]) -> Item:
+def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset[str]) -> NestedItem:
     inside = _take_items(element, is_item)
     fields = flatten_element(element, lists) or {"text": ""}
-    return Item(fields=fields, items=[_item(one, is_item, lists) for one in inside])
+    return NestedItem(fields=fields, items=[_item(one, is_item, lists) for one in inside])
 
 
 def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[Element]:
