@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -59,6 +59,10 @@ class DatabaseConnector(Connector):
             return
         with self._session() as session:
             yield from snapshot(session, self._database.dialect)
+
+    def primary_key(self) -> Sequence[str]:
+        """Return the columns of the table's primary key; see `ingestd.sdk.KnowsKey`."""
+        return self._database.primary_key() if self.options.table is not None else ()
 
     def move_cursor(self, cursor: Cursor, move: CursorMove, to: str) -> Cursor:
         """Return the moved cursor. ``to``: a time or number of the cursor column, from which rows are read again."""

@@ -14,11 +14,13 @@ from polars.selectors import by_name
 from pymysql.constants import CR, FIELD_TYPE
 from pymysql.cursors import SSCursor
 
+from connectors.database.address import parse_table
 from connectors.database.frames import apply_settings, parse_lines
 from connectors.database.limits import Deadline
 from connectors.database.mariadb_failure import error_of
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import (
+    PLACEHOLDER,
     Database,
     Frame,
     Kind,
@@ -69,6 +71,16 @@ class MariadbDialect(SqlDialect):
     def quote(self, identifier: str) -> str:
         """Return an identifier between backticks, which no SQL mode changes."""
         return "`" + identifier.replace("`", "``") + "`"
+
+    @property
+    def primary_key(self) -> tuple[str, Sequence[Parameter]]:
+        """See `SqlDialect.primary_key`."""
+        *schema, table = parse_table(str(self.options.table))
+        in_schema = f"table_schema = {PLACEHOLDER}" if schema else "table_schema = DATABASE()"
+        return (
+            "SELECT column_name AS name, ordinal_position AS number FROM information_schema.key_column_usage"
+            f" WHERE constraint_name = 'PRIMARY' AND table_name = {PLACEHOLDER} AND {in_schema}"
+        ), (table, *schema)
 
     def exact_text(self, column: ResultColumn) -> str:
         """See `SqlDialect.exact_text`."""

@@ -85,6 +85,11 @@ class SqlDialect(ABC):
         query = f"({str(self.options.query).strip().rstrip(';')}\n)"
         return f"{self.table or query} {self.alias_keyword}{ALIAS}"
 
+    @property
+    def primary_key(self) -> tuple[str, Sequence[Parameter]]:
+        """The query of the ``name`` and ``number`` of each column of the table's primary key, and its parameters."""
+        return "", ()
+
     def select(self, columns: Sequence[ResultColumn], source: str, rest: str = "") -> str:
         """Return a statement that selects the exact text of ``columns``."""
         return f"SELECT {', '.join(map(self.exact_text, columns))} FROM {source} {rest}".rstrip()
@@ -138,6 +143,17 @@ class Database(ABC):
     @abstractmethod
     def open(self) -> AbstractContextManager[ReadSession]:
         """Connect and begin a transaction; both end with the context."""
+
+    def primary_key(self) -> tuple[str, ...]:
+        """Return the columns of the table's primary key in its order; empty if it has none, or the catalogue is not read."""
+        query, parameters = self.dialect.primary_key
+        if not query:
+            return ()
+        column = ResultColumn(name="name", type="text")
+        source = f"({query}) {self.dialect.alias_keyword}{ALIAS}"
+        with self.open() as session:
+            frames = list(session.frames([column], source, "ORDER BY number", parameters))
+        return tuple(name for frame in frames for name in frame.records["name"])
 
 
 def bind(sql: str, parameters: Sequence[Parameter], literal: Callable[[Parameter], str]) -> str:

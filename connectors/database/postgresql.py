@@ -23,7 +23,17 @@ from psycopg.waiting import Ready
 from connectors.database.frames import apply_settings, parse_lines
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect, bind
+from connectors.database.port import (
+    PLACEHOLDER,
+    Database,
+    Frame,
+    Kind,
+    Parameter,
+    ReadSession,
+    ResultColumn,
+    SqlDialect,
+    bind,
+)
 from connectors.database.postgresql_connection import connect, libpq_parameters
 from connectors.database.postgresql_failure import LOCK_HOLDERS, statement_error
 
@@ -39,6 +49,14 @@ class PostgresqlDialect(SqlDialect):
     """PostgreSQL's SQL. COPY writes the text of every type, so only some columns need an expression."""
 
     name: ClassVar[Literal["postgresql"]] = "postgresql"
+
+    @property
+    def primary_key(self) -> tuple[str, Sequence[Parameter]]:
+        """See `SqlDialect.primary_key`."""
+        return (
+            "SELECT attname AS name, array_position(indkey::int2[], attnum) AS number FROM pg_index JOIN pg_attribute"
+            f" ON attrelid = indrelid AND attnum = ANY (indkey) WHERE indisprimary AND indrelid = to_regclass({PLACEHOLDER})"
+        ), (self.table,)
 
     def exact_text(self, column: ResultColumn) -> str:
         """See `SqlDialect.exact_text`."""

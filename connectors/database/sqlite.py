@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import polars as pl
 
+from connectors.database.address import parse_table
 from connectors.database.failure import existing_tables, one_line
 from connectors.database.frames import BINARY, NOT_FINITE, NOT_UTF8
 from connectors.database.limits import Deadline
@@ -87,6 +88,16 @@ class SqliteDatabase(Database):
                         yield from self._session(copy, deadline)
         except sqlite3.Error as error:
             raise self._failure(error, deadline) from None
+
+    def primary_key(self) -> tuple[str, ...]:
+        """Return the columns of the table's primary key; a catalogue is read without a copy of the file."""
+        sql = "SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk"
+        try:
+            with closing(self._connect()) as connection:
+                names = connection.execute(sql, (parse_table(str(self._options.table))[-1],)).fetchall()
+        except sqlite3.Error as error:
+            raise self._failure(error, Deadline(self._options)) from None
+        return tuple(name for (name,) in names)
 
     def _copy(self, connection: sqlite3.Connection, deadline: Deadline) -> sqlite3.Connection:
         """Return a temporary database with the table, or with the whole file."""

@@ -15,12 +15,26 @@ Unnamed = Annotated[
     Literal["number", "refuse"],
     Field(description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse)."),
 ]
+Columns = Annotated[
+    list[Annotated[str, Field(min_length=1)]] | None,
+    Field(min_length=1, description="The columns' names, for a file without a header."),
+]
 Repeated = Annotated[
     Literal["refuse", "number"],
     Field(
         description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number)."
     ),
 ]
+
+
+def check_columns(columns: Sequence[str] | None, *, has_header: bool) -> None:
+    """Raise ValueError if ``columns`` has a name twice, or the format has settings of a header, too."""
+    if columns is not None and has_header:
+        raise ValueError(
+            "columns is for files without a header: leave out header_row, header_rows, units_row and preamble"
+        )
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError("columns has a name twice")
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +70,11 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
             f"{file}: the header has more than one column {listed}. Give each its own name, or set repeated_columns: number."
         )
     return tuple(numbered_names(names))
+
+
+def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the texts of each column in several header rows of equal length, joined by a space; equal ones count once."""
+    return [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*rows, strict=True)]
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:

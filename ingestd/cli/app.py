@@ -22,7 +22,7 @@ class DaemonVerbs(Verbs):
     """The verbs of `ingestd`, with the conversion of errors to exit codes."""
 
     verbs: ClassVar[Mapping[str, str]] = {
-        "init": "Write a first configuration: ask for the service and a sample, test the connection, and choose the columns.",
+        "init": "Write a first configuration: ask for the service and a sample, show what it understood, choose the columns.",
         "check": "Find mistakes before anything runs.",
         "doctor": "Check the configuration, the sources, the service and this machine.",
         "test": "Test the mappings with cases.",

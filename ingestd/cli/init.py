@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import click
@@ -15,36 +17,40 @@ import msgspec
 
 from ingestd.cli.check import exit_code, print_findings, print_service
 from ingestd.cli.completion import FILE_OR_TABLE
+from ingestd.cli.dialogue import Dialogue
+from ingestd.cli.init_columns import choose_entries, choose_key, list_columns
+from ingestd.cli.plan import partition_lines
 from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
 from ingestd.commands.configuration_check import check_access, check_configuration
-from ingestd.commands.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
+from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.commands.initial_configuration.findings import first_records, sentences
+from ingestd.commands.initial_configuration.record_keys import DOCUMENT
+from ingestd.commands.initial_configuration.sample import SampleRecords, glob_of, records_of_table, require_records
 from ingestd.commands.initial_configuration.text import (
     InitialFolder,
     InitialSettings,
     InitialTable,
-    by_type,
     configuration_text,
-    has_no_header,
-    is_possible_key,
-    suggested_key,
-    suggested_values,
 )
-from ingestd.core.column_profile import ColumnProfile
+from ingestd.commands.initial_configuration.trial import SHOWN, plan_of_sample
+from ingestd.commands.sync_plan.execution import Interrupted
 from ingestd.core.errors import ConfigurationError, SourceError
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import read_configuration
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import mask_secrets, redact_text
-from ingestd.process.terminal_text import echo
+from ingestd.process.terminal_text import echo, safe_line
 from ingestd.settings.secrets import PlaceholderError, Placeholders
+
+T = TypeVar("T")
 
 _KEY_VARIABLE = "INGESTD_API_KEY"
 _KEY_FILE = "api_key"
 _URL_FILE = "database_url"
 _REFERENCE = re.compile(r"\$\{(env|file|credential):[^}]+\}")
-_COLUMNS_SHOWN = 50
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -76,22 +82,18 @@ class _NewFiles(msgspec.Struct):
                 path.unlink()
 
 
-class _Dialogue(msgspec.Struct, frozen=True, kw_only=True):
-    """Takes a value from its option, else asks for it, else from its default."""
+class _Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read. ``sample``: the file, None for a table. ``address``: that of the database. ``name``: of the pipeline.
 
-    interactive: bool
+    ``kind``: the name of the format, or `DOCUMENT`.
+    """
 
-    def value(self, given: str | None, question: str, *, option: str, default: str | None = None) -> str:
-        if given is not None:
-            return given
-        if self.interactive:
-            return str(click.prompt(question, default=default, err=True))
-        if default is None:
-            raise click.UsageError(f"--no-input needs {option}.")
-        return default
-
-    def secret(self, question: str, *, default: str | None = None) -> str:
-        return str(click.prompt(question, default=default, show_default=False, hide_input=True, err=True))
+    settings: InitialFolder | InitialTable
+    records: SampleRecords
+    name: str
+    sample: Path | None = None
+    address: str = ""
+    kind: str = ""
 
 
 @click.command()
@@ -110,12 +112,24 @@ class _Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     help="A file as it will be dropped in its folder: CSV, XLSX, JSON or another known format.",
 )
 @click.option("--database", metavar="URL", help="The address of a database, or ${env:NAME}, instead of --sample.")
-@click.option("--table", help="With --database: the table.")
-@click.option("--pipeline", metavar="NAME", help="The name of the pipeline.")
-@click.option("--sink", help="The label of the data sink; it is created if it does not exist.")
-@click.option("--key", metavar="COLUMN", help="The column that names a record.")
+@click.option("--table", help="With --database: the table or view.")
+@click.option("--pipeline", metavar="NAME", help="The name of the pipeline. Default: that of the folder or table.")
+@click.option("--sink", help="The label of the data sink; it is created if it does not exist. Default: as --pipeline.")
+@click.option(
+    "--header-row", metavar="ROW", type=click.IntRange(min=0), help="The first row of the header; 0: there is none."
+)
+@click.option("--units-row/--no-units-row", default=None, help="Whether the row below the header holds units.")
+@click.option("--encoding", help="The encoding of a text file, such as windows-1252.")
+@click.option("--sheet", help="The sheet of a workbook.")
+@click.option("--area", metavar="RANGE", help="The cells of a sheet with the table, such as C:H.")
+@click.option("--records", metavar="PATH", help="The path of the records in a JSON or XML document.")
+@click.option("--pattern", metavar="REGEX", help="The pattern of the lines of a log, with named groups.")
+@click.option("--decimal", type=click.Choice([",", "."]), help="What separates decimals in numbers such as 1,250.")
+@click.option(
+    "--key", "key", multiple=True, metavar="COLUMN", help="A column that names a record; repeat it for several."
+)
 @click.option("--column", "columns", multiple=True, help="A column with values; may be repeated.")
-@click.option("--no-input", is_flag=True, help="Ask nothing: use the options and the defaults.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: use the options, the defaults and every proposal.")
 def init(  # noqa: PLR0917 - click names them
     output: Path,
     url: str | None,
@@ -126,63 +140,74 @@ def init(  # noqa: PLR0917 - click names them
     table: str | None,
     pipeline: str | None,
     sink: str | None,
-    key: str | None,
+    header_row: int | None,
+    units_row: bool | None,
+    encoding: str | None,
+    sheet: str | None,
+    area: str | None,
+    records: str | None,
+    pattern: str | None,
+    decimal: str | None,
+    key: tuple[str, ...],
     columns: tuple[str, ...],
-    no_input: bool,
+    yes: bool,
 ) -> None:
-    """Write a first configuration: ask for the service and a sample, test the connection, and choose the columns.
+    """Write a first configuration: ask for the service and a sample, show what it understood, choose the columns.
 
-    The sample is a file of a folder, or a table of a database. It is read once, and suggests the columns. The configuration has
-    comments, and is checked like 'ingestd check' does it. No file is overwritten. An API key and the address of a database
+    The sample is a file of a folder, or a table of a database. It is read, and shows its header, its units, the types of its
+    columns and the key. What it does not prove is asked for. Without a terminal, the command ends with a sentence that names the
+    option for it, unless --yes accepts the proposal.
+
+    The configuration has comments. A plan of the sample shows what becomes of its records, and which are rejected. Then the
+    configuration is checked like 'ingestd check' does it. No file is overwritten. An API key and the address of a database
     server are written to files of their own, with mode 0600, or stay in an environment variable; never in the YAML.
 
-    Exit codes: 0 done, 5 the service or the sample can't be used, or a file exists; nothing is left behind.
+    Exit codes: 0 done, 3 done, and records of the sample are rejected, 2 an option is needed, 5 the service or the sample can't
+    be used, or a file exists. After 2 and 5 nothing is left behind.
 
     Example: ingestd init
 
-    Example: ingestd init --no-input --url http://127.0.0.1:8400 --sample drop/mass-budget.csv
+    Example: ingestd init --yes --url http://127.0.0.1:8400 --sample drop/mass-budget.csv
     """
     if sample is not None and database is not None:
         raise click.UsageError("--sample and --database exclude each other. Use one of them.")
     if output.exists():
         raise InitFailed(f"{output} exists, and is not overwritten. Name another file with --output.")
-    ask, new = _Dialogue(interactive=not no_input), _NewFiles()
-    base = output.absolute().parent
+    configure_logs(level="error")
+    options = {
+        "--url": url, "--workspace": workspace, "--table": table, "--pipeline": pipeline, "--sink": sink,
+        "--header-row": None if header_row is None else str(header_row),
+        "--units-row": None if units_row is None else "yes" if units_row else "no",
+        "--encoding": encoding, "--sheet": sheet, "--area": area, "--records": records, "--pattern": pattern,
+        "--decimal": decimal,
+    }  # fmt: skip
+    ask = Dialogue(interactive=sys.stdin.isatty() and not yes, accepts=yes, options=options)
+    new, base = _NewFiles(), output.absolute().parent
     try:
-        url = ask.value(url, "Address of the workspace service", option="--url", default="http://127.0.0.1:8400")
+        url = ask.value("--url", "Address of the workspace service", default="http://127.0.0.1:8400")
         reference = _api_key_reference(key_reference, ask, new, base)
         labels = _workspaces(url, _filled(reference, base))
-        default = labels[0] if len(labels) == 1 else None
         echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
-        workspace = ask.value(workspace, "Workspace", option="--workspace", default=default)
-        if sample is None and database is None:
-            question = "A sample file, or the address of a database without its password"
-            named = ask.value(None, question, option="--sample or --database")
-            sample, database = (None, named) if "://" in named or "${" in named else (named, None)
-        source: InitialFolder | InitialTable
-        if sample is not None:
-            source, profile, name = _file_source(Path(sample), base)
-        else:
-            database = _with_password(str(database), ask)
-            table = ask.value(table, "Table", option="--table")
-            source, profile, name = _table_source(database, table, new, base)
-        key, chosen = _columns(profile, key, columns, ask)
-        commas = {name: thousands for name, thousands in profile.decimal_commas().items() if name in chosen}
-        numbers, texts = by_type(profile.contract(), tuple(name for name in chosen if name not in commas))
+        workspace = ask.value("--workspace", "Workspace", default=labels[0] if len(labels) == 1 else None)
+        source = _source(sample, database, ask, new, base)
+        list_columns(source.records)
+        names = choose_key(source.records, key, ask, kind=source.kind)
+        entries = choose_entries(source.records, names.columns, columns, ask, kind=source.kind)
+        pipeline = ask.value("--pipeline", "Name of the pipeline", default=source.name)
         settings = InitialSettings(
             url=url,
             api_key=reference,
             # Two configurations of a folder must not share a state file.
             state=f"var/{output.stem}.db",
             workspace=workspace,
-            pipeline=ask.value(pipeline, "Name of the pipeline", option="--pipeline", default=name),
-            sink=ask.value(sink, "Label of the data sink", option="--sink", default=name),
-            source=source,
-            key=key,
-            numbers=numbers,
-            texts=texts,
-            commas=commas,
+            pipeline=pipeline,
+            sink=ask.value("--sink", "Label of the data sink", default=source.name),
+            source=source.settings,
+            key=names.columns,
+            entries=entries,
+            repeated=names.repeated,
         )
+        rejected = _show_plan(settings, source, ask)
         new.write(output, configuration_text(settings), mode=0o644)
         _check(output)
     except BaseException:
@@ -192,15 +217,20 @@ def init(  # noqa: PLR0917 - click names them
     echo(
         f"{' and '.join(map(str, new.paths))} written. Next: '{program} plan', then '{program} sync' or '{program} run'."
     )
+    if rejected:
+        echo(f"{counted(rejected, 'record')} of the sample would be rejected, with the reasons above.", err=True)
+        sys.exit(ExitCode.REJECTED)
 
 
-def _api_key_reference(given: str | None, ask: _Dialogue, new: _NewFiles, base: Path) -> str:
+def _api_key_reference(given: str | None, ask: Dialogue, new: _NewFiles, base: Path) -> str:
     """Return the placeholder of the API key; write a key that was typed to a file."""
     if given is None and os.environ.get(_KEY_VARIABLE):
         given = f"${{env:{_KEY_VARIABLE}}}"
     if given is None:
         if not ask.interactive:
-            raise click.UsageError(f"--no-input needs --api-key, or the environment variable {_KEY_VARIABLE}.")
+            raise click.UsageError(
+                f"Without questions, --api-key or the environment variable {_KEY_VARIABLE} is needed."
+            )
         api_key = ask.secret("API key (it is written to a file of its own)")
         new.write(base / _KEY_FILE, f"{api_key}\n", mode=0o600)
         return f"${{file:{_KEY_FILE}}}"
@@ -230,28 +260,39 @@ def _workspaces(url: str, api_key: str) -> list[str]:
     return labels
 
 
-def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, str]:
+def _source(sample: str | None, database: str | None, ask: Dialogue, new: _NewFiles, base: Path) -> _Source:
+    if sample is None and database is None:
+        question = "A sample file, or the address of a database without its password"
+        named = ask.value("--sample or --database", question)
+        sample, database = (None, named) if "://" in named or "${" in named else (named, None)
+    if sample is not None:
+        return _file_source(Path(sample), ask, base)
+    address = _with_password(str(database), ask)
+    return _table_source(address, ask.value("--table", "Table"), new, base)
+
+
+def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
     if not path.is_file():
         raise InitFailed(f"There is no file {path}.")
     path = path.absolute()
-    profile = _read(lambda: columns_of_file(path, _report_sheet), path.name)
+    sample: FileSample = _read(lambda: understand_file(path, ask))
+    _read(lambda: require_records(sample.records, path.name))
+    found = tuple(sentences(path.name, sample))
+    for sentence in found:
+        echo(safe_line(sentence), err=True)
+    for line in first_records(sample.records.first):
+        echo(f"  {safe_line(line)}", err=True)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
-    return (
-        InitialFolder(path=str(folder), pattern=glob_of(path.name)),
-        profile,
-        _name(path.name.split(".")[0]),
+    return _Source(
+        settings=InitialFolder(path=str(folder), pattern=glob_of(path.name), format=sample.settings, found=found),
+        records=sample.records,
+        name=_name(path.parent.name),
+        sample=path,
+        kind=DOCUMENT if sample.is_document else sample.format,
     )
 
 
-def _report_sheet(sheet: str) -> None:
-    echo(
-        f"The sheet '{sheet}' was read, the first visible sheet with cells. For another sheet, use a sample with only"
-        " that sheet, then set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
-        err=True,
-    )
-
-
-def _with_password(address: str, ask: _Dialogue) -> str:
+def _with_password(address: str, ask: Dialogue) -> str:
     """Return the address of a database with its password, which is asked for without showing it."""
     try:
         parts = urlsplit(address)
@@ -264,82 +305,50 @@ def _with_password(address: str, ask: _Dialogue) -> str:
     return parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}").geturl() if password else address
 
 
-def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> tuple[InitialTable, ColumnProfile, str]:
+def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> _Source:
     if found := re.fullmatch(r"sqlite:///([^/].*)", address):
         address = f"sqlite:///{Path(found[1]).absolute()}"
     url = _filled(address, base) if _REFERENCE.search(address) else address
     mask_secrets([url])
-    profile = _read(lambda: columns_of_table(url, table), table)
+    records: SampleRecords = _read(lambda: records_of_table(url, table))
+    _read(lambda: require_records(records, table))
+    for line in first_records(records.first):
+        echo(f"  {safe_line(line)}", err=True)
     if not _REFERENCE.search(address) and not url.startswith("sqlite:"):
         new.write(base / _URL_FILE, f"{url}\n", mode=0o600)
         address = f"${{file:{_URL_FILE}}}"
-    return InitialTable(url=address, table=table), profile, _name(table)
+    return _Source(settings=InitialTable(url=address, table=table), records=records, name=_name(table), address=url)
 
 
-def _read(read: Callable[[], ColumnProfile], name: str) -> ColumnProfile:
+def _read(read: Callable[[], T]) -> T:
     try:
-        profile = read()
-        require_columns(profile, name)
+        return read()
     except SourceError as error:
         raise InitFailed(redact_text(str(error))) from error
     except ConfigurationError as error:  # of a draft that the user does not know
         raise InitFailed(redact_text(" ".join(one.sentence for one in error.mistakes))) from error
-    return profile
 
 
-def _list_columns(profile: ColumnProfile) -> None:
-    contract, commas = profile.contract(), profile.decimal_commas()
-    echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
-    for name, column in list(contract.items())[:_COLUMNS_SHOWN]:
-        kind = "decimal with a comma" if name in commas else column.type
-        echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
-    if len(contract) > _COLUMNS_SHOWN:
-        echo(f"  and {counted(len(contract) - _COLUMNS_SHOWN, 'more column')}", err=True)
-    if has_no_header(tuple(contract)):
-        echo(
-            "These names are values: the sample seems to have no header, and its first row would not be delivered. If so, add"
-            " 'format: {type: csv, columns: [NAME, NAME]}' with your names to the source.",
-            err=True,
-        )
-
-
-def _columns(
-    profile: ColumnProfile, key: str | None, columns: Sequence[str], ask: _Dialogue
-) -> tuple[str, tuple[str, ...]]:
-    """Return the column of keys, and those with values."""
-    contract, commas, repeated = profile.contract(), profile.decimal_commas(), profile.repeated()
-    _list_columns(profile)
-    key = ask.value(
-        key, "Column that names a record", option="--key", default=suggested_key(contract, commas, repeated)
-    )
-    for name in (key, *columns):
-        if name not in contract:
-            raise InitFailed(f"The sample has no column '{name}'. Its columns are: {', '.join(contract)}.")
-    if not is_possible_key(key):
+def _show_plan(settings: InitialSettings, source: _Source, ask: Dialogue) -> int:
+    """Show the plan of the sample, and return the number of its records that would be rejected."""
+    try:
+        planned = _read(lambda: plan_of_sample(settings, sample=source.sample, address=source.address))
+    except Interrupted as interrupted:
+        sys.exit(interrupted.exit_status)
+    echo("The plan of the sample:")
+    for line in partition_lines(planned, SHOWN):
+        echo(f"  {safe_line(line)}")
+    if not planned.created:
         raise InitFailed(
-            f"The column '{key}' can't be named in a template. Rename it in the source, or choose another column."
+            "No record of the sample gives an entry, so nothing was written. Choose another key or header row."
         )
-    if key in repeated:
-        echo(
-            f"Several records have the same value of '{key}'. Only the last one of them would be delivered. Choose another"
-            " column, or name more columns in the 'key' of the configuration, such as {number}.{revision}.",
-            err=True,
-        )
-    if columns:
-        return key, tuple(columns)
-    suggested = suggested_values(contract, key, commas)
-    if not suggested:
-        raise InitFailed(f"The sample has no column with values besides '{key}'. Name a sample with two columns.")
-    if not ask.interactive:
-        return key, suggested
-    chosen = tuple(
-        name
-        for name in contract
-        if name != key and click.confirm(f"Send '{name}'?", default=name in suggested, err=True)
-    )
-    if not chosen:
-        raise InitFailed("No column was chosen, so there is nothing to send.")
-    return key, chosen
+    if planned.rejected * 2 > planned.records and not ask.accepts:
+        doubt = f"{planned.rejected} of {counted(planned.records, 'record')} of the sample would be rejected."
+        if not ask.interactive or not click.confirm(f"{doubt} Write the configuration?", default=False, err=True):
+            raise InitFailed(
+                f"{doubt} Nothing was written. Correct it by --header-row or --key, or accept it by --yes."
+            )
+    return planned.rejected
 
 
 def _name(text: str) -> str:

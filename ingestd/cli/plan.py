@@ -111,7 +111,7 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
             f"without: {pipeline.skipped}"
         )
         for one in partitions:
-            for line in _partition_lines(one, rows):
+            for line in partition_lines(one, rows):
                 echo(f"  {safe_line(line)}")
     for sink in made.sinks:
         if not sink.known:
@@ -138,7 +138,8 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     )
 
 
-def _partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
+def partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
+    """Yield what a plan shows of a file or table. ``rows``: the number of changes and rejects that it has of each kind."""
     verdict = "would be held; " if one.held else ""
     yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
     if one.notice:

@@ -9,8 +9,8 @@ import polars as pl
 
 from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
 
-_COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?$"
-_COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})$|\..*,"
+_COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
+_COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})([eE]|$)|\..*,"
 """A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
 
 
@@ -19,17 +19,17 @@ class _Column(msgspec.Struct):
     filled: int = 0
     has_comma_form: bool = True
     has_comma: bool = False
+    has_proof: bool = False
     has_thousands: bool = False
-    is_repeated: bool = False
 
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
         self.filled += present.len()
-        self.is_repeated |= present.n_unique() < present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
         if self.has_comma_form:
             self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
-            self.has_comma |= bool(present.str.contains(_COMMA_PROOF).any())
+            self.has_comma |= bool(present.str.contains(",", literal=True).any())
+            self.has_proof |= bool(present.str.contains(_COMMA_PROOF).any())
             self.has_thousands |= bool(present.str.contains(".", literal=True).any())
 
 
@@ -51,16 +51,37 @@ class ColumnProfile:
         return {name: self._contract_of(column) for name, column in self._columns.items()}
 
     def decimal_commas(self) -> Mapping[str, bool]:
-        """Return the columns of numbers with a decimal comma, and whether points separate their thousands."""
+        """Return the columns of numbers with a decimal comma, and whether points separate their thousands.
+
+        If a column proves that the source has decimal commas, and none has a decimal point, all columns of numbers have them.
+        """
+        numbers = {name: column for name, column in self._columns.items() if column.filled and column.has_comma_form}
+        is_proven = any(column.has_proof for column in numbers.values())
         return {
             name: column.has_thousands
-            for name, column in self._columns.items()
-            if column.has_comma_form and column.has_comma
+            for name, column in numbers.items()
+            if column.has_proof or (is_proven and not self._has_points)
         }
 
-    def repeated(self) -> frozenset[str]:
-        """Return the columns with a value that several records of one batch have. Other batches are not compared."""
-        return frozenset(name for name, column in self._columns.items() if column.is_repeated)
+    def unclear_numbers(self, *, points: bool) -> Mapping[str, bool]:
+        """Return the other columns in which a mark may separate decimals or thousands, and whether it is a comma.
+
+        ``points``: a point may separate thousands. It is clear if the source has another number with a decimal point.
+        """
+        commas, may_group = self.decimal_commas(), points and not self._has_points
+        return {
+            name: column.has_comma
+            for name, column in self._columns.items()
+            if column.filled and column.has_comma_form and name not in commas
+            if column.has_comma or (column.has_thousands and may_group)
+        }
+
+    @property
+    def _has_points(self) -> bool:
+        return any(
+            column.filled and column.types[:1] == ["decimal"] and not column.has_comma_form
+            for column in self._columns.values()
+        )
 
     def _contract_of(self, column: _Column) -> ColumnContract:
         filled = bool(self.records) and column.filled == self.records

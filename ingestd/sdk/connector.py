@@ -322,6 +322,18 @@ class ReadsSamples(Protocol):
 
 
 @runtime_checkable
+class KnowsKey(Protocol):
+    """Capability: knows which fields identify a record; `ingestd init` proposes them as the key."""
+
+    def primary_key(self) -> Sequence[str]:
+        """Return the fields that identify a record, in their order; empty if the source does not say so.
+
+        Raises:
+            SourceUnavailable, SourceBroken: the source can't be asked.
+        """
+
+
+@runtime_checkable
 class ReadsCopies(Protocol):
     """Capability: keeps a copy of what was read, such as an archived file; `ingestd trace --steps` reads it."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from connectors.formats.column_names import Naming, Repeated, Unnamed
+from connectors.formats.column_names import Columns, Naming, Repeated, Unnamed, check_columns
 from connectors.formats.csv.dialect import Dialect, Layout
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.text import DETECT, EncodingName
@@ -48,9 +48,16 @@ class Csv(Format):
             " have more fields, the header is the first row that has as many fields as most rows, and looks like names."
         ),
     )
-    columns: list[Annotated[str, Field(min_length=1)]] | None = Field(
-        default=None, min_length=1, description="The columns' names, for a file without a header."
+    header_rows: int = Field(
+        default=1,
+        ge=1,
+        le=10,
+        description=(
+            "The number of header rows. In the rows above the last one, an empty cell continues the cell on its left. The names"
+            " in the header cells of a column are joined by a space. More than 1 needs header_row."
+        ),
     )
+    columns: Columns = None
     units_row: bool = Field(
         default=False,
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
@@ -70,11 +77,10 @@ class Csv(Format):
         given = [mark for mark in (self.delimiter, self.quote, self.comment) if len(mark) == 1]
         if len(set(given)) < len(given):
             raise ValueError("delimiter, quote and comment must be different characters")
-        if self.columns is not None:
-            if self.header_row is not None or self.units_row or self.preamble:
-                raise ValueError("columns is for files without a header: leave out header_row, units_row and preamble")
-            if len(set(self.columns)) < len(self.columns):
-                raise ValueError("columns has a name twice")
+        if self.header_rows > 1 and self.header_row is None:
+            raise ValueError("header_rows needs header_row: without it, the header is one row")
+        has_header = self.header_row is not None or self.header_rows > 1 or self.units_row or self.preamble
+        check_columns(self.columns, has_header=has_header)
         return self
 
     @property
@@ -88,6 +94,7 @@ class Csv(Format):
         """The layout of the rows."""
         return Layout(
             header_row=self.header_row,
+            header_rows=self.header_rows,
             columns=tuple(self.columns or ()),
             units_row=self.units_row,
             preamble=self.preamble,

@@ -36,12 +36,14 @@ UNDETECTED = Dialect(delimiter="")
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Where the columns' names come from, and how records with another number of fields are treated.
 
-    ``header_row``: the header's row number; None: it is detected. ``columns``: the names for a file without a header.
+    ``header_row``: the first row number of the header; None: it is detected, and is one row. ``header_rows``: the number of
+    its rows. ``columns``: the names for a file without a header.
     ``units_row``: the row below the header holds the columns' units. ``ragged``: how a record with too few fields is
     treated; see `connectors.formats.csv.Csv`. ``preamble``: the rows above the header are facts.
     """
 
     header_row: int | None = None
+    header_rows: int = 1
     columns: tuple[str, ...] = ()
     units_row: bool = False
     ragged: Literal["park", "fill"] = "park"

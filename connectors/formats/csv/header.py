@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 
 import msgspec
 from msgspec.structs import replace
 
-from connectors.formats.column_names import named_columns
+from connectors.formats.column_names import joined_names, named_columns
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
@@ -90,8 +90,9 @@ def _detect_dialect(buffer: bytes, dialect: Dialect, *, final: bool, layout: Lay
     marks = [mark for mark in DELIMITERS if mark not in {dialect.quote, dialect.comment}]
     if not layout.columns:  # a mark that does not occur gives the header one field, and is never chosen
         marks = [mark for mark in marks if mark.encode() in buffer]
+    last_row = layout.header_row and layout.header_row + layout.header_rows - 1
     samples = {mark: _sample(buffer, replace(dialect, delimiter=mark), final=final) for mark in marks}
-    return replace(dialect, delimiter=choose_delimiter(samples, layout.header_row, len(layout.columns)))
+    return replace(dialect, delimiter=choose_delimiter(samples, last_row, len(layout.columns)))
 
 
 def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecord]:
@@ -118,28 +119,31 @@ class _CsvTop:
         if wanted is None and self.layout.header_row is None:
             return None
         row_wanted = wanted[0] if wanted is not None else self.layout.header_row or 1
-        names: tuple[str, ...] = ()
-        units: Mapping[str, str] = {}
-        preamble: Mapping[str, str] = {}
         below = enumerate(iter_records(self.buffer, final=self.final, dialect=self.dialect), start=1)
-        for row, (fields, start, end) in below:
-            if not fields or row < row_wanted:
-                continue
-            if names:
-                units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
-            else:
-                if row != row_wanted:
-                    raise SourceBroken(f"{name}: the header row {row_wanted} (header_row) is blank.")
-                self._check_quotes(start, end, name)
-                names = _validate_names(fields, name, self.layout, file.encoding.name)
-                preamble = self._preamble(row, name)
-                if self.layout.units_row:
-                    continue
-            found = self._header(file, names, row=row_wanted, last_row=row, end=end)
-            return replace(found, units=units, preamble=preamble)
-        if names and self.final:
-            raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
-        return None
+        found = ((row, *record) for row, record in below if record[0] and row >= row_wanted)
+        count = self.layout.header_rows
+        rows = list(islice(found, count + self.layout.units_row))
+        if rows and rows[0][0] != row_wanted:
+            raise SourceBroken(f"{name}: the header row {row_wanted} (header_row) is blank.")
+        for _, _, start, end in rows[:count]:
+            self._check_quotes(start, end, name)
+        if len(rows) < count + self.layout.units_row:
+            if rows and self.final:
+                raise SourceBroken(f"{name} ends before {self._missing(len(rows))}.")
+            return None
+        names = _validate_names(
+            _joined([fields for _, fields, _, _ in rows[:count]]), name, self.layout, file.encoding.name
+        )
+        last_row, last, _, end = rows[-1]
+        units = dict(zip(names, (escape_stray_bytes(unit).strip() for unit in last), strict=False))
+        header = self._header(file, names, row=row_wanted, last_row=last_row, end=end)
+        return replace(header, units=units if self.layout.units_row else {}, preamble=self._preamble(row_wanted, name))
+
+    def _missing(self, rows: int) -> str:
+        """Return which row is missing after some rows of the header."""
+        if rows < self.layout.header_rows:
+            return f"the last of its {self.layout.header_rows} header rows (header_rows)"
+        return "the row of units that should follow its header (units_row)"
 
     def _header(self, file: TextFile, names: tuple[str, ...], *, row: int = 0, last_row: int, end: int) -> Header:
         """Return the header with its last row and the offset of its end in the buffer."""
@@ -160,6 +164,20 @@ class _CsvTop:
             raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
         if not is_cleanly_quoted(self.buffer[start:end], self.dialect):
             raise SourceBroken(f"{name}: the header row has text after a closing quote. Write such quotes twice.")
+
+
+def _continued(left: str, cell: str) -> str:
+    return cell or left
+
+
+def _joined(head: Sequence[list[str]]) -> list[str]:
+    """Return the names of the columns. An empty cell above the last header row continues the cell on its left."""
+    if len(head) == 1:
+        return head[0]
+    width = max(map(len, head))
+    rows = [[cell.strip() for cell in fields] + [""] * (width - len(fields)) for fields in head]
+    upper = [list(accumulate(row, _continued)) for row in rows[:-1]]
+    return joined_names([*upper, rows[-1]])
 
 
 def _validate_names(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:

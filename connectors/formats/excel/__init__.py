@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from connectors.formats.column_names import Naming, Repeated, Unnamed
+from connectors.formats.column_names import Columns, Naming, Repeated, Unnamed, check_columns
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.preamble import DESCRIPTION
 from ingestd.sdk.formats import IsolatedFormat
@@ -43,6 +43,7 @@ class Excel(IsolatedFormat):
             " are joined by a space."
         ),
     )
+    columns: Columns = None
     units_row: bool = Field(
         default=False,
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
@@ -59,7 +60,9 @@ class Excel(IsolatedFormat):
     repeated_columns: Repeated = "refuse"
 
     @model_validator(mode="after")
-    def _check_preamble(self) -> Self:
+    def _check_header(self) -> Self:
+        has_header = self.header_row is not None or self.header_rows > 1 or self.units_row or self.preamble
+        check_columns(self.columns, has_header=has_header)
         if self.preamble and self.header_row is None:
             raise ValueError("preamble needs header_row: by default the first row that is not empty is the header")
         return self
@@ -72,6 +75,7 @@ class Excel(IsolatedFormat):
             area=parse_area(self.area) if self.area else Area(),
             header_row=self.header_row,
             header_rows=self.header_rows,
+            columns=tuple(self.columns or ()),
             units_row=self.units_row,
             preamble=self.preamble,
             errors=self.errors,

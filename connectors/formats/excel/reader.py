@@ -10,7 +10,7 @@ from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
-from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
+from connectors.formats.column_names import DEFAULT_NAMING, Naming, joined_names, named_columns
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
@@ -40,12 +40,14 @@ class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a sheet is read, and how.
 
     ``header_row``: where the header begins (None: the first row that is not empty). ``header_rows``: the number of its rows.
+    ``columns``: the names for a sheet without a header.
     ``errors``: how a record with an error cell is treated. ``preamble``: the rows of the area above the header are facts.
     """
 
     area: Area = _WHOLE_SHEET
     header_row: int | None = None
     header_rows: int = 1
+    columns: tuple[str, ...] = ()
     units_row: bool = False
     errors: Literal["park", "missing"] = "park"
     naming: Naming = DEFAULT_NAMING
@@ -96,6 +98,8 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
 
 def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
     """Read the rows up to the first record."""
+    if layout.columns:
+        return _SheetTop(names=layout.columns, row=0, facts={})
     above: list[list[str]] = []
     first = next(rows, None)
     while first is not None and not _begins_header(first, layout):
@@ -107,7 +111,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
         raise SourceBroken(f"{name} has no row {wanted}, which should be its header.")
     head = [first, *islice(rows, layout.header_rows - 1)]
     spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
-    joined = [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*spread, strict=True)]
+    joined = joined_names(spread)
     while joined and not joined[-1]:
         joined.pop()  # columns after the last name, which may have formats
     if not any(joined):
@@ -148,7 +152,7 @@ def _chunks(
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, texts in block:
-            fields: list[str | None] = list(texts[:width])
+            fields: list[str | None] = [*texts[:width], *[""] * (width - len(texts))]
             unnamed.count(number, texts)
             if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
                 if layout.errors == "park":

@@ -1,38 +1,82 @@
-"""The columns of a sample file or of a table, read with the connector that the configuration will name."""
+"""The records of a sample file or of a table, read with the connector that the configuration will name."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
+import polars as pl
+
+from ingestd.commands.initial_configuration.table_layout import Row
 from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Batch
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.parts import open_connector
 from ingestd.intake.run import checked_batches
+from ingestd.sdk import KnowsKey
+
+RECORDS = 100_000
+"""Number of records in which keys are searched."""
+_ROWS = 2000
+"""Number of rows in which a header is searched."""
+
+DRAFT_KEY = secrets.token_hex()
+"""The API key of drafts. Every later message of the command masks it, so it must not be a word of one."""
+
+FormatSettings = Mapping[str, object]
+"""The setting ``format`` of a source; empty: the end of the file's name selects the format."""
 
 
-def columns_of_file(path: Path, report_sheet: Callable[[str], None]) -> ColumnProfile:
-    """Read a file as a drop folder reads it. ``report_sheet`` is called with the name of the sheet that is read in a workbook.
+class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of a sample. ``first``: the first `RECORDS` of them. ``facts``: how it was read. ``key``: the primary key."""
+
+    profile: ColumnProfile
+    first: pl.DataFrame
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
+    key: tuple[str, ...] = ()
+
+
+def batches_of_file(path: Path, settings: FormatSettings) -> Iterator[Batch]:
+    """Read a file as a drop folder reads it.
 
     Raises:
         SourceBroken: its format is not known, or it can't be read.
+        ConfigurationError: the settings are not those of a format.
     """
-    profile, sheet = ColumnProfile(), ""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
-        source = {"connector": "directory", "path": folder}
+        source = {"connector": "directory", "path": folder} | ({"format": settings} if settings else {})
         configuration = _draft(Path(folder), source, {})
-        for batch in read_sample(configuration, configuration.settings.pipelines[0], path):
-            profile.add(batch.records)
-            sheet = batch.facts.get("file.sheet", sheet)
-    if sheet:
-        report_sheet(sheet)
-    return profile
+        yield from read_sample(configuration, configuration.settings.pipelines[0], path)
+
+
+def first_rows(path: Path, settings: FormatSettings) -> tuple[list[Row], Mapping[str, str]]:
+    """Return the first rows of a table file that are not empty, and the facts.
+
+    ``settings`` have ``columns``, so that no row is a header. Rows of CSV with more fields than ``columns`` are rejected as
+    records, but they have their fields.
+
+    Raises:
+        SourceBroken: the file can't be read.
+    """
+    for batch in batches_of_file(path, settings):
+        rows = dict(zip(batch.positions, batch.records.head(_ROWS).iter_rows(), strict=False))
+        rows |= {one.position: tuple(one.record.values()) for one in batch.rejects[:_ROWS]}
+        found = [(int(number), [cell or "" for cell in cells]) for number, cells in sorted(rows.items())]
+        return [(number, cells) for number, cells in found if any(map(str.strip, cells))], batch.facts
+    return [], {}
+
+
+def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
+    """Return the records of a file; see `batches_of_file`."""
+    return _collected(batches_of_file(path, settings))
 
 
 def glob_of(name: str) -> str:
@@ -43,7 +87,7 @@ def glob_of(name: str) -> str:
     return next((glob for glob in globs if fnmatchcase(name.lower(), glob)), f"*{Path(name).suffix}")
 
 
-def columns_of_table(url: str, table: str) -> ColumnProfile:
+def records_of_table(url: str, table: str) -> SampleRecords:
     """Read a table once. ``url`` may have a password; it is passed as a variable and written nowhere.
 
     Raises:
@@ -53,21 +97,32 @@ def columns_of_table(url: str, table: str) -> ColumnProfile:
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         source = {"connector": "database", "url": "${env:URL}", "table": table.replace("${", "$${")}
         configuration = _draft(Path(folder), source, {"URL": url}, schedule={"every": "1h"})
-        profile = ColumnProfile()
         connector = open_connector(configuration, configuration.settings.pipelines[0])
         try:
-            for partition in connector.partitions():
-                for batch in checked_batches(connector.read(partition, None)):
-                    profile.add(batch.records)
+            batches = (checked_batches(connector.read(partition, None)) for partition in connector.partitions())
+            records = _collected(chain.from_iterable(batches))
+            key = connector.primary_key() if isinstance(connector, KnowsKey) else ()
         finally:
             connector.close()
-        return profile
+        return msgspec.structs.replace(records, key=tuple(key))
 
 
-def require_columns(profile: ColumnProfile, name: str) -> None:
+def require_records(records: SampleRecords, name: str) -> None:
     """Raise `SourceBroken` if a sample has no records."""
-    if not profile.records:
+    if not records.profile.records:
         raise SourceBroken(f"{name} has no records, so its columns are not known. Name a sample with records.")
+
+
+def _collected(batches: Iterable[Batch]) -> SampleRecords:
+    profile, frames, facts = ColumnProfile(), list[pl.DataFrame](), dict[str, str]()
+    for batch in batches:
+        if profile.records < RECORDS:
+            frames.append(batch.records)
+        profile.add(batch.records)
+        facts |= batch.facts
+    return SampleRecords(
+        profile=profile, first=pl.concat(frames, how="diagonal") if frames else pl.DataFrame(), facts=facts
+    )
 
 
 def _draft(
@@ -75,8 +130,7 @@ def _draft(
 ) -> Configuration:
     path = folder / "draft.yaml"
     draft = {
-        # Every later message of the command masks this key, so it must not be a word of one.
-        "service": {"url": "http://127.0.0.1", "api_key": secrets.token_hex()},
+        "service": {"url": "http://127.0.0.1", "api_key": DRAFT_KEY},
         "state": "none.db",
         "pipelines": [
             {

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from ingestd.commands.initial_configuration import record_keys
+from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.contract import ColumnContract
-from ingestd.core.template import Field, TemplateError, parse_template
+from ingestd.core.phrases import counted
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-_FRACTION = re.compile(r"[+-]?[0-9]+[.,][0-9]+")
-_NUMERIC = frozenset({"integer", "decimal"})
+NUMERIC = frozenset({"integer", "decimal"})
+_RULES: Mapping[object, str] = {
+    False: 'values: {decimal: ","}',
+    True: 'values: {decimal: ",", group: "."}',
+    "comma": 'values: {decimal: ".", group: ","}',
+}
+"""The rules for numbers with a decimal comma, without and with points between thousands, and for commas between thousands."""
 
 
 class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of files like the sample. ``path`` is relative to the configuration, or absolute."""
+    """A folder of files like the sample. ``path`` is relative to the configuration, or absolute.
+
+    ``format``: the setting; empty: the names of the files select it. ``found``: sentences about the sample.
+    """
 
     path: str
     pattern: str
+    format: Mapping[str, object] = msgspec.field(default_factory=dict)
+    found: tuple[str, ...] = ()
 
 
 class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +40,18 @@ class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
     table: str
 
 
+class InitialEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns with one notation. ``rules``: further settings of their entries, as YAML; empty: none."""
+
+    columns: tuple[str, ...]
+    rules: str = ""
+
+
 class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user chose. ``url`` and ``api_key`` of the service are texts of the configuration.
 
-    ``state``: the state file, relative to the configuration.
-    ``key``: the column that names a record. ``numbers`` and ``texts``: the columns with values; ``commas``: those with
-    numbers that have a decimal comma, and whether points separate their thousands.
+    ``state``: the state file, relative to the configuration. ``key``: the columns that name a record. ``repeated``: the number
+    of records of the sample with the key of an earlier one.
     """
 
     url: str
@@ -45,10 +61,9 @@ class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     pipeline: str
     source: InitialFolder | InitialTable
-    key: str
-    numbers: tuple[str, ...]
-    texts: tuple[str, ...]
-    commas: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    key: tuple[str, ...]
+    entries: tuple[InitialEntries, ...]
+    repeated: int = 0
 
 
 def configuration_text(chosen: InitialSettings) -> str:
@@ -66,27 +81,43 @@ def configuration_text(chosen: InitialSettings) -> str:
         "pipelines:",
         f"  - name: {chosen.pipeline}",
         *_source_lines(chosen.source),
-        "    # One entry for each record and column. The key must be different for each record.",
+        *_key_lines(chosen),
         "    entries:",
+        *(_entries_line(chosen.key, one) for one in chosen.entries),
+        "    # A run that removes more than half of the entries, or changes most numbers by a factor such as 1000, is held",
+        "    # until 'ingestd approve' or 'ingestd discard'.",
+        "    guard: {removed: 50}",
+        f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}",
+        "",
     ]
-    if chosen.numbers:
-        lines.append(_entries_line(chosen.key, chosen.numbers, more=""))
-    for thousands, rules in ((False, 'decimal: ","'), (True, 'decimal: ",", group: "."')):
-        if columns := tuple(name for name, has_thousands in chosen.commas.items() if has_thousands is thousands):
-            lines.append(_entries_line(chosen.key, columns, more=f", values: {{{rules}}}"))
-    if chosen.texts:
-        lines.append(_entries_line(chosen.key, chosen.texts, more=", type: text"))
-    lines += [f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}", ""]
     return "\n".join(lines)
+
+
+def _key_lines(chosen: InitialSettings) -> list[str]:
+    lines = ["    # One entry for each record and column. The key must be different for each record."]
+    if chosen.repeated:
+        lines.append(
+            f"    # In the sample {counted(chosen.repeated, 'record')} had the key of an earlier one, and replaced its values."
+        )
+    if isinstance(chosen.source, InitialFolder) and record_keys.FILE not in chosen.key:
+        lines.append(
+            "    # A later file replaces the values of equal keys. Begin the key with {file.stem}. to keep those of each file."
+        )
+    return lines
 
 
 def _source_lines(source: InitialFolder | InitialTable) -> list[str]:
     if isinstance(source, InitialFolder):
         return [
+            *(f"    # {_one_line(sentence)}" for sentence in source.found),
             "    source:",
             "      connector: directory",
             f"      path: {_text(source.path)}    # files that appear or change here are read",
             f"      pattern: {_text(source.pattern)}",
+            *([f"      format: {_flow(source.format)}"] if source.format else []),
+            "      # If the folder is on a share: create an empty file .mounted there, and activate the next line. Then a share",
+            "      # that is not mounted is unavailable, and no empty folder.",
+            "      # canary: .mounted",
         ]
     return [
         "    source:",
@@ -97,53 +128,72 @@ def _source_lines(source: InitialFolder | InitialTable) -> list[str]:
     ]
 
 
-def _entries_line(key: str, columns: tuple[str, ...], *, more: str) -> str:
-    template = json.dumps(f"{{{key}}}.{{column}}", ensure_ascii=False)
-    return f"      - {{key: {template}, columns: [{', '.join(map(_text, columns))}]{more}}}"
+def _entries_line(key: tuple[str, ...], entries: InitialEntries) -> str:
+    template = json.dumps("".join(f"{{{one}}}." for one in key) + "{column}", ensure_ascii=False)
+    rules = f", {entries.rules}" if entries.rules else ""
+    return f"      - {{key: {template}, columns: [{', '.join(map(_text, entries.columns))}]{rules}}}"
+
+
+def _flow(settings: Mapping[str, object]) -> str:
+    """Return settings as a mapping of YAML in one line."""
+
+    def value(given: object) -> str:
+        if isinstance(given, list):
+            return f"[{', '.join(map(value, given))}]"
+        return _text(given) if isinstance(given, str) else json.dumps(given)
+
+    kind = f"type: {settings['type']}"
+    return f"{{{', '.join([kind, *(f'{name}: {value(one)}' for name, one in settings.items() if name != 'type')])}}}"
+
+
+def _one_line(text: str) -> str:
+    """Return a text as the rest of a comment."""
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _text(text: str) -> str:
-    """Return a text as YAML in double quotes, which are those of JSON."""
-    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+    """Return a text as YAML in double quotes, which are those of JSON; in single quotes if it has backslashes."""
+    text = text.replace("${", "$${")
+    if "\\" in text and text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return json.dumps(text, ensure_ascii=False)
 
 
-def is_possible_key(column: str) -> bool:
-    """Return True if a template can name the column."""
-    try:
-        parts = parse_template(f"{{{column}}}").parts
-    except TemplateError:
-        return False
-    return parts == (Field(column),) and column != "column" and "${" not in column
+def suggested_values(
+    columns: Mapping[str, ColumnContract], key: Collection[str], numeric: Collection[str], *, kind: str
+) -> tuple[str, ...]:
+    """Return the columns of numbers without the key; every other column if there is none.
 
-
-def suggested_key(
-    columns: Mapping[str, ColumnContract], commas: Collection[str] = (), repeated: Collection[str] = ()
-) -> str | None:
-    """Return the column that probably names a record: the first one that is always filled.
-
-    A column without repeated values is preferred, then one that has no numbers.
+    ``kind``: the name of the format. Of a test, its status and duration count, and of a requirement its attributes.
     """
-    possible = [name for name, column in columns.items() if is_possible_key(name) and column.filled]
-    possible.sort(key=lambda name: (name in repeated, _is_numeric(name, columns, commas)))
-    return next(iter(possible), None)
+    others = [name for name in columns if name not in key and not name.startswith(record_keys.NESTED_PARENT)]
+    match kind:
+        case "junit":
+            return tuple(name for name in ("status", "time") if name in others)
+        case "reqif":
+            return tuple(name for name in others if not name.startswith("@"))
+        case record_keys.DOCUMENT:
+            return tuple(others)
+    return tuple([name for name in others if name in numeric] or others)
 
 
-def suggested_values(columns: Mapping[str, ColumnContract], key: str, commas: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the columns of numbers without the key; every other column if there is none."""
-    others = [name for name in columns if name != key]
-    return tuple([name for name in others if _is_numeric(name, columns, commas)] or others)
+def entries_of(
+    profile: ColumnProfile, columns: Sequence[str], unclear: Mapping[str, bool], *, decimal: str
+) -> tuple[InitialEntries, ...]:
+    """Return the entries of the chosen columns by their notation.
 
-
-def has_no_header(names: Collection[str]) -> bool:
-    """Return True if the names of columns look like the first record. Years may be names of columns; fractions are not."""
-    return any(map(_FRACTION.fullmatch, names)) or all(map(_WHOLE_NUMBER.fullmatch, names))
-
-
-def by_type(columns: Mapping[str, ColumnContract], chosen: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the chosen columns of numbers, and the other chosen columns."""
-    numbers = tuple(name for name in chosen if columns[name].type in _NUMERIC)
-    return numbers, tuple(name for name in chosen if name not in numbers)
-
-
-def _is_numeric(name: str, columns: Mapping[str, ColumnContract], commas: Collection[str]) -> bool:
-    return columns[name].type in _NUMERIC or name in commas
+    ``unclear``: see `ColumnProfile.unclear_numbers`. ``decimal``: what separates their decimals.
+    """
+    contract, commas = profile.contract(), dict(profile.decimal_commas())
+    if decimal == ",":
+        commas |= {name: not has_comma for name, has_comma in unclear.items()}
+    groups: dict[str, list[str]] = {rules: [] for rules in ("", *_RULES.values(), "type: text")}
+    for name in columns:
+        if name in commas:
+            rules = _RULES[commas[name]]
+        elif unclear.get(name):
+            rules = _RULES["comma"]
+        else:
+            rules = "" if contract[name].type in NUMERIC else "type: text"
+        groups[rules].append(name)
+    return tuple(InitialEntries(columns=tuple(names), rules=rules) for rules, names in groups.items() if names)

@@ -94,6 +94,16 @@ def test_names_are_quoted_if_necessary(database: Any) -> None:
     assert batch.records.rows() == [("A", "1", "z")]
 
 
+def test_the_primary_key_has_the_order_of_the_catalogue_and_a_view_has_none(database: Any) -> None:
+    table, view = database.name('"Part List"'), database.name("view_of_parts")
+    columns = "mass INTEGER, revision VARCHAR(9), number VARCHAR(9), PRIMARY KEY (number, revision)"
+    database.do(f"CREATE TABLE {table} ({columns})")
+    database.do(f"CREATE VIEW {view} AS SELECT * FROM {table}")
+    assert list(database.connector(table=table).primary_key()) == ["number", "revision"]
+    assert list(database.connector(table=view).primary_key()) == []
+    assert list(database.connector(query=f"SELECT * FROM {view}").primary_key()) == []
+
+
 def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT)")
     database.do(f"INSERT INTO {database.name('p')} VALUES (NULL, 'x'), (2, 'y')")

@@ -94,6 +94,15 @@ def test_a_header_of_two_rows_with_merged_cells() -> None:
     assert chunk.facts["units.mass max"] == "kg"
 
 
+def test_a_sheet_without_a_header_has_the_configured_columns_also_where_it_has_no_cells() -> None:
+    def fill(sheet: Any) -> None:
+        sheet["B2"], sheet["B4"] = "A", 1
+
+    chunk = read(xlsx(change=fill), columns=["row", "part", "note"])
+    assert chunk.records.rows() == [("", "A", ""), ("", "1", "")]
+    assert (chunk.positions.to_list(), "file.header_row" in chunk.facts) == ([2, 4], False)
+
+
 def test_a_sheet_is_selected_by_name_by_number_or_as_the_first_with_cells() -> None:
     book = openpyxl.Workbook()
     for name, state in (("Hidden", "hidden"), ("Empty", "visible"), ("Data", "visible")):

@@ -74,7 +74,7 @@ def test_options_that_exclude_a_preamble_are_refused() -> None:
         Excel(preamble=True)
     with pytest.raises(ValidationError, match="needs skip_rows"):
         FixedWidth(columns=[FixedColumn(name="a", start=1, width=3)], preamble=True)
-    with pytest.raises(ValidationError, match="leave out header_row, units_row and preamble"):
+    with pytest.raises(ValidationError, match="leave out header_row, header_rows, units_row and preamble"):
         Csv(columns=["a"], preamble=True)
 
 

@@ -1,0 +1,61 @@
+"""The dialogue of a command with a person: an option, else a question on a terminal, else a default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+import msgspec
+
+from ingestd.process.terminal_text import echo
+
+
+class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Takes a value from its option, else asks for it, else from its default.
+
+    ``interactive``: a person can be asked. ``accepts``: proposals that nothing proves are taken. ``options``: the given ones.
+    """
+
+    interactive: bool
+    accepts: bool
+    options: Mapping[str, str | None]
+
+    def given(self, option: str) -> str | None:
+        """Return the value of an option; None if it was not given."""
+        return self.options.get(option)
+
+    def value(self, option: str, question: str, *, default: str | None = None) -> str:
+        """Return a value for which there may be a default.
+
+        Raises:
+            click.UsageError: there is none, and no person can be asked.
+        """
+        if (given := self.given(option)) is not None:
+            return given
+        if self.interactive:
+            return str(click.prompt(question, default=default, err=True))
+        if default is None:
+            raise click.UsageError(f"Without questions, {option} is needed.")
+        return default
+
+    def decide(self, option: str, doubt: str, proposal: str) -> str:
+        """Return a value that nothing proves. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
+
+        Raises:
+            click.UsageError: no person can be asked, and the proposal was not accepted by ``--yes``.
+        """
+        if (given := self.given(option)) is not None:
+            return given
+        if self.interactive:
+            echo(doubt, err=True)
+            return str(click.prompt(f"Value of {option}", default=proposal or None, err=True))
+        if not proposal:
+            raise click.UsageError(f"{doubt} Name the right value with {option}.")
+        if not self.accepts:
+            raise click.UsageError(f"{doubt} Name the right value with {option}, or accept '{proposal}' with --yes.")
+        echo(f"{doubt} Taken: {proposal} (--yes).", err=True)
+        return proposal
+
+    def secret(self, question: str, *, default: str | None = None) -> str:
+        """Ask for a text that is not shown."""
+        return str(click.prompt(question, default=default, show_default=False, hide_input=True, err=True))

@@ -1,0 +1,410 @@
+"""The format of a sample file: which one reads it, and with which settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ingestd.commands.initial_configuration.elements import RepeatedElements, nested_identifiers, repeated_elements
+from ingestd.commands.initial_configuration.letters import unproven_letters
+from ingestd.commands.initial_configuration.record_keys import (
+    NESTED_KEY,
+    NESTED_PARENT,
+    looks_like_key,
+    repeated_records,
+)
+from ingestd.commands.initial_configuration.sample import (
+    FormatSettings,
+    SampleRecords,
+    batches_of_file,
+    first_rows,
+    records_of_file,
+)
+from ingestd.commands.initial_configuration.table_layout import Row, TableLayout, find_layout
+from ingestd.commands.initial_configuration.text_lines import LinePattern, find_pattern
+from ingestd.core.errors import SourceBroken
+from ingestd.core.mapping.unit import UnitError, unit_conversion
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_DELIMITED = (".csv", ".tsv", ".tab", ".txt", ".dat", ".asc", ".prn")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_DELIMITERS = ("\t", ";", "|", ",")
+"""Those that are rarer within fields come first."""
+_SHEETS = 50
+_COLUMNS = 256
+_IDENTIFIERS = 8
+_LINES = 2000
+_NESTED_ROWS = 100
+_ALIKE = 0.9
+"""Share of rows with the same number of fields from which lines are no log."""
+_SIMILAR = 0.3
+"""Share of the largest table's cells from which another table may be meant."""
+
+
+class Decisions(Protocol):
+    """The options of the command, and the decisions of a person."""
+
+    def given(self, option: str, /) -> str | None:
+        """Return the value of an option; None if it was not given."""
+
+    def decide(self, option: str, doubt: str, proposal: str, /) -> str:
+        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence."""
+
+
+class FileSample(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sample file is read, and its records. ``layout``: that of its table, if it is one."""
+
+    settings: FormatSettings
+    records: SampleRecords
+    layout: TableLayout | None = None
+
+    @property
+    def format(self) -> str:
+        """The name of the format; empty if the end of the file's name selects it."""
+        return str(self.settings.get("type", ""))
+
+    @property
+    def is_document(self) -> bool:
+        """True if the file is one record, such as an INI."""
+        return self.layout is None and not self.settings and self.records.profile.records == 1
+
+
+def understand_file(path: Path, decisions: Decisions) -> FileSample:
+    """Return how ``path`` is read.
+
+    Raises:
+        SourceBroken: it can't be read, or has no table.
+    """
+    name = path.name.lower()
+    for suffix in _PACKED:
+        name = name.removesuffix(suffix)
+    if name.endswith(_WORKBOOKS):
+        return _workbook(path, decisions)
+    if name.endswith(".log") or decisions.given("--pattern") is not None:
+        return _log(path, decisions)
+    if name.endswith(_DELIMITED):
+        return _delimited(path, decisions)
+    if name.endswith(".xml"):
+        return _xml(path, decisions)
+    if name.endswith(".json"):
+        return _json(path, decisions)
+    return FileSample(settings={}, records=records_of_file(path, {}))
+
+
+def _delimited(path: Path, decisions: Decisions) -> FileSample:
+    grids = {mark: first_rows(path, {"type": "csv", "columns": ["row"], "delimiter": mark})[0] for mark in _DELIMITERS}
+    delimiter = max(_DELIMITERS, key=lambda mark: _share_alike(grids[mark]))
+    share = _share_alike(grids[delimiter])
+    is_table = share >= _ALIKE or (share and find_pattern(_lines(path)) is None)
+    layout = _layout(path, grids[delimiter], decisions) if is_table else None
+    if layout is None or not layout.last:
+        return _log(path, decisions)
+    settings: dict[str, object] = {"type": "csv", "delimiter": delimiter}
+    if not layout.header_row:
+        settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
+    elif layout.header_row > 1 or layout.header_rows > 1:
+        settings["header_row"] = layout.header_row
+    settings |= _header(layout)
+    if layout.header_row > 1:
+        settings |= _preamble(path, settings)
+    if settings.keys() == {"type", "delimiter"} and _is_default(path, settings):
+        settings = {}
+    records = records_of_file(path, settings)
+    encoding = _chosen_encoding(records, decisions)
+    if encoding:
+        settings = {"type": "csv", **settings, "encoding": encoding}
+        records = records_of_file(path, settings)
+    return FileSample(settings=settings, records=records, layout=layout)
+
+
+def _chosen_encoding(records: SampleRecords, decisions: Decisions) -> str:
+    """Return the encoding for the configuration; empty if each file shows its own."""
+    given, found = decisions.given("--encoding"), records.facts.get("file.encoding", "")
+    if given is not None or "file.encoding_guessed" not in records.facts:
+        return given or ""
+    letters = unproven_letters(records, found)
+    if not letters:
+        return found
+    doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
+    return decisions.decide("--encoding", doubt, found)
+
+
+def _share_alike(rows: Sequence[Row]) -> float:
+    """Return the share of rows in the lower half that have the same number of fields; 0 if that is one field."""
+    lengths = [len(cells) for _, cells in rows[len(rows) // 2 :]]
+    if not lengths:
+        return 0.0
+    common = max(lengths, key=lengths.count)
+    return lengths.count(common) / len(lengths) if common > 1 else 0.0
+
+
+def _layout(path: Path, rows: Sequence[Row], decisions: Decisions) -> TableLayout | None:
+    given = decisions.given("--header-row")
+    layout = find_layout(rows, _is_unit, header_row=None if given is None else int(given))
+    if layout is None and given is not None:
+        raise SourceBroken(f"{path.name} has no row {given} with cells, which --header-row names.")
+    if layout is not None and "--header-row" in layout.doubts:
+        proposal = layout.header_row
+        row = decisions.decide("--header-row", layout.doubts["--header-row"], str(proposal))
+        if row != str(proposal):
+            layout = find_layout(rows, _is_unit, header_row=int(row)) if row.isdecimal() else None
+        if layout is None:
+            raise SourceBroken(f"{path.name} has no row {row} with cells, so it can't be the header (--header-row).")
+    if layout is not None and ("--units-row" in layout.doubts or decisions.given("--units-row") is not None):
+        chosen = decisions.decide("--units-row", layout.doubts.get("--units-row", ""), "yes")
+        layout = msgspec.structs.replace(layout, units_row=chosen in {"yes", "y"})
+    return layout
+
+
+def _is_unit(text: str) -> bool:
+    try:
+        unit_conversion(text, text)
+    except UnitError:
+        return False
+    return True
+
+
+def _header(layout: TableLayout) -> dict[str, object]:
+    """Return the settings of a header that CSV and workbooks have in common."""
+    settings: dict[str, object] = {}
+    if layout.header_rows > 1:
+        settings["header_rows"] = layout.header_rows
+    if layout.units_row:
+        settings["units_row"] = True
+    if layout.repeats_names:
+        settings["repeated_columns"] = "number"
+    return settings
+
+
+def _preamble(path: Path, settings: FormatSettings) -> dict[str, object]:
+    """Return the setting ``preamble`` if the rows above the header have facts."""
+    facts = next(batches_of_file(path, {**settings, "preamble": True})).facts
+    return {"preamble": True} if any(name.startswith("file.preamble.") for name in facts) else {}
+
+
+def _is_default(path: Path, settings: FormatSettings) -> bool:
+    """Return True if the file is read in the same way without settings."""
+    try:
+        found = next(batches_of_file(path, {}))
+    except SourceBroken:
+        return False
+    wanted = next(batches_of_file(path, settings))
+    return found.records.columns == wanted.records.columns and found.facts == wanted.facts
+
+
+class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
+    sheet: str
+    area: str
+    rows: Sequence[Row]
+    layout: TableLayout
+
+    @property
+    def cells(self) -> int:
+        return self.layout.records * (self.layout.last - self.layout.first + 1)
+
+
+def _workbook(path: Path, decisions: Decisions) -> FileSample:
+    sheets = list(_sheets(path, decisions))
+    tables = [table for sheet, rows in sheets if (table := _largest_table(path, sheet, rows, decisions)) is not None]
+    if not tables:
+        raise SourceBroken(f"{path.name} has no sheet with a header and records below it. Name a sample with records.")
+    table = max(tables, key=lambda one: one.cells)
+    if len(tables) > 1:
+        names = ", ".join(one.sheet for one in tables)
+        sheet = decisions.decide("--sheet", f"Several sheets have tables: {names}.", table.sheet)
+        table = _named(sheet, {one.sheet: one for one in tables}, "--sheet")
+    layout = _layout(path, table.rows, decisions)
+    if layout is None:
+        raise SourceBroken(f"{path.name} has no table below row {decisions.given('--header-row')}.")
+    settings: dict[str, object] = {"type": "excel"}
+    if len(sheets) > 1 or decisions.given("--sheet") is not None:
+        settings["sheet"] = table.sheet
+    if table.area:
+        settings["area"] = table.area
+    if not layout.header_row:
+        settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
+    elif layout.header_row != table.rows[0][0]:
+        settings["header_row"] = layout.header_row
+    settings |= _header(layout)
+    if "header_row" in settings:
+        settings |= _preamble(path, settings)
+    if settings.keys() == {"type"}:
+        settings = {}
+    return FileSample(settings=settings, records=records_of_file(path, settings), layout=layout)
+
+
+def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Row]]]:
+    """Yield the names of the sheets with cells, and their first rows."""
+    raw: dict[str, object] = {"type": "excel", "columns": [f"c{number}" for number in range(_COLUMNS)]}
+    if (area := decisions.given("--area")) is not None:
+        raw["area"] = area
+    sheet = decisions.given("--sheet")
+    for number in range(1, _SHEETS) if sheet is None else (sheet,):
+        try:
+            rows, facts = first_rows(path, {**raw, "sheet": number})
+        except SourceBroken:
+            if number in {1, sheet}:
+                raise
+            return
+        if rows:
+            yield facts["file.sheet"], rows
+
+
+def _largest_table(path: Path, sheet: str, rows: Sequence[Row], decisions: Decisions) -> _SheetTable | None:
+    """Return the table with most cells; tables beside each other have an empty column between them."""
+    if (area := decisions.given("--area")) is not None:
+        layout = find_layout(rows, _is_unit)
+        return None if layout is None else _SheetTable(sheet=sheet, area=area, rows=rows, layout=layout)
+    blocks = list(_blocks(rows))
+    found = []
+    for left, right in blocks:
+        part = [(number, cells[left : right + 1]) for number, cells in rows if any(cells[left : right + 1])]
+        layout = find_layout(part, _is_unit)
+        if layout is not None and layout.last > layout.first:
+            is_whole = left == 0 and right == blocks[-1][1]
+            area = "" if is_whole else f"{_letters(left)}:{_letters(right)}"
+            found.append(_SheetTable(sheet=sheet, area=area, rows=part, layout=layout))
+    if not found:
+        return None
+    largest = max(found, key=lambda one: one.cells)
+    similar = [one.area for one in found if one.cells >= _SIMILAR * largest.cells]
+    if len(similar) > 1:
+        doubt = f"The sheet {sheet} of {path.name} has several tables: {', '.join(similar)}."
+        chosen = decisions.decide("--area", doubt, largest.area)
+        return _named(chosen, {one.area: one for one in found}, "--area")
+    return largest
+
+
+def _named(name: str, tables: Mapping[str, _SheetTable], option: str) -> _SheetTable:
+    if name not in tables:
+        raise SourceBroken(f"'{name}' is no table that was found: {', '.join(tables)} ({option}).")
+    return tables[name]
+
+
+def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of columns that have cells and are beside each other."""
+    used = [any(cells) for cells in zip(*(cells for _, cells in rows), strict=True)]
+    left = None
+    for at, is_used in enumerate([*used, False]):
+        if is_used and left is None:
+            left = at
+        elif not is_used and left is not None:
+            yield left, at - 1
+            left = None
+
+
+def _letters(column: int) -> str:
+    """Return the letters of a column, numbered from 0, as a spreadsheet shows them."""
+    letters = ""
+    while column >= 0:
+        letters = chr(ord("A") + column % 26) + letters
+        column = column // 26 - 1
+    return letters
+
+
+def _xml(path: Path, decisions: Decisions) -> FileSample:
+    """Read a report of tests or requirements by its own format, any other document by the elements that repeat."""
+    for kind in ("junit", "reqif"):
+        with suppress(SourceBroken):
+            return FileSample(settings={"type": kind}, records=_filled(path, {"type": kind}))
+    found = repeated_elements(path) if path.name.lower().endswith(".xml") else RepeatedElements(paths={})
+    if found.nested and decisions.given("--records") is None:
+        settings: dict[str, object] = {"type": "xml", "records": f"**/{min(found.nested)}"}
+        records = records_of_file(path, settings)
+        return _nested(path, settings, [name for name, column in records.profile.contract().items() if column.filled])
+    if not found.paths:
+        return FileSample(settings={}, records=records_of_file(path, {}))
+    settings = {"type": "xml", "records": _chosen_records(found.paths, decisions)}
+    return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _chosen_records(found: Mapping[str, int], decisions: Decisions) -> str:
+    """Return the path of the most records; another path with nearly as many may be meant."""
+    chosen = max(found, key=lambda one: found[one])
+    similar = [one for one, count in found.items() if count >= _SIMILAR * found[chosen]]
+    if len(similar) > 1:
+        return decisions.decide("--records", f"Several elements may be the records: {', '.join(similar)}.", chosen)
+    return decisions.given("--records") or chosen
+
+
+def _nested(path: Path, settings: FormatSettings, identifiers: Sequence[str]) -> FileSample:
+    """Return the records that contain each other, with the identifier that makes their paths different."""
+    own = [name for name in identifiers if not name.startswith(NESTED_PARENT)]
+    for name in sorted(own, key=lambda one: not looks_like_key(one))[:_IDENTIFIERS]:
+        whole = {**settings, "id": name}
+        records = records_of_file(path, whole)
+        if NESTED_KEY in records.first.columns and not repeated_records(records.first, (NESTED_KEY,)):
+            return FileSample(settings=whole, records=msgspec.structs.replace(records, key=(NESTED_KEY,)))
+    raise SourceBroken(
+        f"{path.name} has records in each other, and no field identifies each of them among its siblings. Name their list with"
+        " --records."
+    )
+
+
+def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
+    records = records_of_file(path, settings)
+    if not records.profile.records:
+        raise SourceBroken(f"{path.name} has no records.")
+    return records
+
+
+def _json(path: Path, decisions: Decisions) -> FileSample:
+    """Read the list of objects that a document is or holds; objects that contain each other are records at any depth."""
+    records = records_of_file(path, {})
+    given = decisions.given("--records")
+    values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]
+    if given is None and (identifiers := nested_identifiers(values)):
+        return _nested(path, {"type": "json", "records": "**/*"}, identifiers)
+    lists = _lists(records)
+    if given is None and (records.profile.records != 1 or not lists):
+        return FileSample(settings={}, records=records)
+    settings = {"type": "json", "records": given or _chosen_records(lists, decisions)}
+    return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _parsed(record: Mapping[str, str | None]) -> Mapping[str, object]:
+    """Return a record with its lists as values."""
+    return {name.rpartition(".")[2]: items for name, text in record.items() if (items := _list(text))}
+
+
+def _log(path: Path, decisions: Decisions) -> FileSample:
+    """Read the lines of a log by a pattern."""
+    given = decisions.given("--pattern")
+    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path))
+    if found is None:
+        raise SourceBroken(
+            f"{path.name} has no table of several columns, and its lines do not begin with a time. Name a pattern for them with"
+            " --pattern."
+        )
+    settings: dict[str, object] = {"type": "text", "pattern": found.pattern}
+    if found.multiline:
+        settings["multiline"] = found.multiline
+    return FileSample(settings=settings, records=records_of_file(path, settings))
+
+
+def _lines(path: Path) -> list[str]:
+    for batch in batches_of_file(path, {"type": "text", "pattern": "(?P<line>.*)"}):
+        return [line or "" for line in batch.records["line"].head(_LINES)]
+    return []
+
+
+def _lists(records: SampleRecords) -> Mapping[str, int]:
+    """Return the fields of the first record that are lists of objects, with their lengths."""
+    found = {name: _list(text) for name, text in next(records.first.iter_rows(named=True), {}).items()}
+    return {name: len(items) for name, items in found.items() if items}
+
+
+def _list(text: str | None) -> list[object]:
+    """Return the objects of a JSON list; nothing if the text is no such list."""
+    if not text or not text.startswith("["):
+        return []
+    try:
+        items = json.loads(text)
+    except ValueError:
+        return []
+    return items if all(isinstance(item, dict) for item in items) else []

@@ -1,0 +1,56 @@
+"""What was understood of a sample file, in sentences for the terminal and for comments of the configuration. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from ingestd.commands.initial_configuration.file_format import FileSample
+from ingestd.core.phrases import counted, shortened
+
+_FACTS = 5
+_COLUMNS = 10
+_RECORDS = 5
+_WIDTH = 24
+_PREAMBLE, _UNITS = "file.preamble.", "units."
+
+
+def sentences(name: str, sample: FileSample) -> Iterator[str]:
+    """Yield how the file ``name`` was read, its facts above the header, and its units."""
+    facts, layout = sample.records.facts, sample.layout
+    parts = [f"format {sample.format}"] if sample.format else []
+    for fact, label in (("file.sheet", "sheet"), ("file.delimiter", "separator"), ("file.encoding", "encoding")):
+        if fact in facts:
+            guessed = (
+                " (guessed by its letters)" if fact == "file.encoding" and "file.encoding_guessed" in facts else ""
+            )
+            parts.append(f"{label} {facts[fact]}{guessed}")
+    if "area" in sample.settings:
+        parts.append(f"cells {sample.settings['area']}")
+    if layout is not None:
+        last = layout.header_row + layout.header_rows - 1
+        rows = f"rows {layout.header_row} to {last}" if layout.header_rows > 1 else f"row {layout.header_row}"
+        parts.append(f"header in {rows}" if layout.header_row else "no header")
+        parts += [f"units in row {last + 1}"] if layout.units_row else []
+    if "records" in sample.settings:
+        parts.append(f"records at {sample.settings['records']}")
+    yield f"The sample {name}: {', '.join([*parts, counted(sample.records.profile.records, 'record')])}."
+    above = {fact: value for fact, value in facts.items() if fact.startswith(_PREAMBLE)}
+    if above:
+        shown = ", ".join(f"{{{fact}}} is {shortened(value)}" for fact, value in list(above.items())[:_FACTS])
+        yield f"Rows above the header, for keys and values: {shown}{', …' if len(above) > _FACTS else ''}."
+    units = [f"{fact.removeprefix(_UNITS)} {unit}" for fact, unit in facts.items() if fact.startswith(_UNITS) and unit]
+    if units:
+        yield f"Units: {', '.join(units)}."
+
+
+def first_records(records: pl.DataFrame) -> Iterator[str]:
+    """Yield the names of the first columns and the first five records, aligned."""
+    names = records.columns[:_COLUMNS]
+    rows = [names, *([value or "" for value in row] for row in records.select(names).head(_RECORDS).iter_rows())]
+    cut = [[text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    more = "  …" if len(records.columns) > _COLUMNS else ""
+    for row in cut:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + more

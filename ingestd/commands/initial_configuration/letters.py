@@ -1,0 +1,29 @@
+"""The letters of a sample with a guessed encoding. Pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ingestd.commands.initial_configuration.sample import SampleRecords
+
+_ROWS = 2000
+_SHOWN = 3
+_WESTERN = "windows-1252"
+_PROOF = frozenset("äöüÄÖÜß°µ§")
+"""Letters and signs of German tables. Other encodings have most of them at the same bytes, and the guess considers the rest."""
+
+
+def unproven_letters(records: SampleRecords, encoding: str) -> list[str]:
+    """Return some texts with letters that another encoding may have at the same bytes; empty if there is no such text."""
+    found = (text for text in _texts(records) if not text.isascii())
+    if encoding == _WESTERN:
+        found = (text for text in found if not {one for one in text if not one.isascii()} <= _PROOF)
+    return list(dict.fromkeys(found))[:_SHOWN]
+
+
+def _texts(records: SampleRecords) -> Iterator[str]:
+    for fact in records.facts.items():
+        yield from fact
+    yield from records.first.columns
+    for cells in records.first.head(_ROWS).iter_rows():
+        yield from filter(None, cells)
