@@ -25,7 +25,7 @@ from ingestd.commands.sync_plan.values import SyncPlan
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration, chosen_pipelines, read_configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.reporting import pause_sentence
+from ingestd.daemon.pipeline_states import pause_sentence
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Rejection, Selection
 from ingestd.mirror.sqlite import Observer, SqliteMirror

@@ -16,7 +16,8 @@ from ingestd.commands.one_shot_sync import sync as run_sync
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.reporting import held_line, pause_sentence
+from ingestd.daemon.pipeline_states import pause_sentence
+from ingestd.daemon.reporting import held_line
 from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, safe_line

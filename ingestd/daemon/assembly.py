@@ -24,11 +24,10 @@ from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.parts import PartFactory, delivery_limits
 from ingestd.daemon.pipeline_control import PipelineControl
-from ingestd.daemon.pipeline_states import SourceNotices
+from ingestd.daemon.pipeline_states import SourceNotices, pause_sentence
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
-from ingestd.daemon.reporting import pause_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import WorkCounter, compile_status
 from ingestd.daemon.status_text import format_status

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ingestd.core.clock import Now
 from ingestd.core.phrases import counted, nearest
 from ingestd.daemon.control.requests import ControlPipeline, PipelineControlled
-from ingestd.daemon.reporting import pause_phrase
+from ingestd.daemon.pipeline_states import pause_phrase
 from ingestd.mirror.reports import PipelinePause
 from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.pauses import PauseStore

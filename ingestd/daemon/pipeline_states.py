@@ -11,7 +11,6 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.pipeline_state import PipelineFacts, PipelineState, derive_state
-from ingestd.daemon.reporting import pause_sentence
 from ingestd.intake.notice import NoticeState, OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, LaneBlocker, PipelineStatus
 from ingestd.mirror.reports import FailedPart, PipelinePause
@@ -94,6 +93,18 @@ def failed_part_sentence(failed: FailedPart) -> str:
         f"{failed.part} failed {counted(failed.failures, 'time')} since {moment(failed.since)} and restarts "
         f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
     )
+
+
+def pause_phrase(pause: PipelinePause) -> str:
+    """Return since when a pipeline is paused and by whom, for the middle of a sentence."""
+    return f"paused since {moment(pause.since)} by {pause.by}"
+
+
+def pause_sentence(pause: PipelinePause) -> str:
+    """Return what a pause means and how it ends."""
+    waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
+    end = f"'ingestd resume {pause.pipeline}' ends the pause."
+    return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"
 
 
 def _of_delivery(blocker: LaneBlocker | None) -> Iterator[tuple[NoticeState, str]]:

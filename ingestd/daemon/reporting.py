@@ -11,7 +11,6 @@ from ingestd.daemon.control.requests import Reloaded
 from ingestd.mirror.drift import DriftFinding
 from ingestd.mirror.port import HeldRun, RunSummary
 from ingestd.mirror.rejections import Rejection
-from ingestd.mirror.reports import PipelinePause
 from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
@@ -53,18 +52,6 @@ def held_line(held: HeldRun) -> str:
         f"run {held.run} of {held.partition} (pipeline {held.pipeline}) is held since {moment(held.since)}: "
         f"{counted(held.records, 'new record')}; entries: {changes}. {' '.join(held.reasons)} {todo}"
     )
-
-
-def pause_phrase(pause: PipelinePause) -> str:
-    """Return since when a pipeline is paused and by whom, for the middle of a sentence."""
-    return f"paused since {moment(pause.since)} by {pause.by}"
-
-
-def pause_sentence(pause: PipelinePause) -> str:
-    """Return what a pause means and how it ends."""
-    waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
-    end = f"'ingestd resume {pause.pipeline}' ends the pause."
-    return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"
 
 
 def by_whom(found: DriftFinding) -> str:

@@ -9,8 +9,8 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.pipeline_states import failed_part_sentence
-from ingestd.daemon.reporting import describe_changes, format_rejection, held_line, pause_sentence
+from ingestd.daemon.pipeline_states import failed_part_sentence, pause_sentence
+from ingestd.daemon.reporting import describe_changes, format_rejection, held_line
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus

@@ -30,7 +30,7 @@ from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import source_digests
 from ingestd.daemon.parts import make_reader, open_or_report
-from ingestd.daemon.reporting import pause_sentence
+from ingestd.daemon.pipeline_states import pause_sentence
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake
