@@ -31,7 +31,8 @@ _INTERNAL = ("row_hash", "digest")
 def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) -> None:
     """Show the source of the value of a KEY, and its former values.
 
-    The source is a file or table, with the row and the time of reading. Former values are the last ten that differ.
+    The source is a file or table, with the row and the time of reading. Former values are the last ten that differ,
+    and before these the first of each hour.
 
     With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
@@ -121,6 +122,7 @@ def _former_lines(former: FormerValue) -> Iterator[str]:
         "approved": f"replaced {at} by the approved run {former.ended_by}",
         "adopted": f"replaced {at} by the service's content (drift --adopt)",
         "overwritten": f"overwritten {at}",
+        "rolled_back": f"rolled back {at}",
     }[former.ending]
     yield f"  · {former.value} ({former.data_type}), {ended}"
     if former.delivery == "found":
