@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ingestd.core.clock import moment
+
 
 class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The runs to roll back: one, or all that began at ``since`` (seconds since the epoch) or later.
@@ -15,6 +17,11 @@ class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     pipeline: str = ""
     sink: str = ""
+
+    def __str__(self) -> str:
+        which = f"run {self.run}" if self.run is not None else f"runs since {moment(self.since or 0.0)}"
+        filters = [f"{name} {getattr(self, name)}" for name in ("pipeline", "sink") if getattr(self, name)]
+        return ", ".join([which, *filters])
 
 
 class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):

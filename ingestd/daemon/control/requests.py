@@ -11,6 +11,7 @@ from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.settings.drift import Mode
 
 
@@ -101,6 +102,25 @@ class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
     read_again: bool = False
 
 
+class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
+    """Undo what runs have delivered; the response is `RolledBack`. ``only_plan``: return what would be undone."""
+
+    selection: RunSelection
+    only_plan: bool
+
+
+class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
+    """What was undone, or would be. ``refusal``: why the runs can't be rolled back, or empty.
+
+    ``unchecked``: sinks that could not be compared with the service, each with the reason. Changes by other programs there are
+    known only as far as the last comparison found them.
+    """
+
+    refusal: str = ""
+    done: Rollback | None = None
+    unchecked: tuple[str, ...] = ()
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration and its secrets again and apply what changed; the response is `Reloaded`."""
 
@@ -128,7 +148,16 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = (
-    RetryRejected | DropRejected | CheckDrift | Explain | ReadStatus | ReadNotices | MoveCursor | DecideRun | Reload
+    RetryRejected
+    | DropRejected
+    | CheckDrift
+    | Explain
+    | ReadStatus
+    | ReadNotices
+    | MoveCursor
+    | DecideRun
+    | RollBack
+    | Reload
 )
 Response: TypeAlias = (
     Retried
@@ -139,6 +168,7 @@ Response: TypeAlias = (
     | SourceNotices
     | CursorsMoved
     | RunDecided
+    | RolledBack
     | Reloaded
 )
 
@@ -151,6 +181,7 @@ _RESPONSES: dict[type[Request], Any] = {
     ReadNotices: SourceNotices,
     MoveCursor: CursorsMoved,
     DecideRun: RunDecided,
+    RollBack: RolledBack,
     Reload: Reloaded,
 }
 
