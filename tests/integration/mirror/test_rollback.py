@@ -225,15 +225,18 @@ async def test_entries_that_the_service_had_are_not_removed(stage: Stage) -> Non
     """A value that the first delivery overwrote is restored; one that only got an owner is left."""
     stage.pipeline()
     stage.write({"own": "0"}, partition="q")
-    run = stage.write({"a": "1", "b": "2", "new": "3"})
+    run = stage.write({"a": "1", "new": "3", "null": "4"})
     lane = (await stage.mirror.delivery.lanes())[0].id
-    stage.service.update({"a": "10", "b": "2"})
-    found = pl.DataFrame({"key": ["a", "b"], "value": ["10", "2"], "data_type": ["scalar"] * 2})
+    found = pl.DataFrame({"key": ["a", "null"], "value": ["10", None], "data_type": ["text"] * 2})
     await stage.mirror.delivery.adopt(lane, found)
     await stage.deliver()
     done = stage.undo(run)
-    assert await stage.deliver() == {"own": "0", "a": "10"}
-    assert (done.restored, done.removed) == (1, 2)
+    assert await stage.deliver() == {"own": "0", "a": "10", "null": "4"}
+    assert (done.restored, done.removed) == (1, 1)
+    assert [one.restored_type for one in done.keys if one.key == "a"] == ["text"]
+    assert [one.reason for one in done.left] == [
+        "the service had it without a value (null), which only a person can write"
+    ]
 
 
 async def test_an_equal_entry_of_the_service_that_a_run_named_is_left(stage: Stage) -> None:

@@ -239,6 +239,8 @@ def _undo_of_row(row: tuple[object, ...], undone: set[int], *, complete: bool) -
         return left("another program has changed it in the service")
     if not is_before:
         return msgspec.convert({**known, "former": None}, KeyUndo) if exists else None
+    if before is None:
+        return left("the service had it without a value (null), which only a person can write")
     if exists and (value, data_type) == (before, before_type):
         return None
     known["is_passed"] = exists and run not in undone
