@@ -56,7 +56,7 @@ def rollback(  # noqa: PLR0917 - click names them
     The file or table of such a run is held: the same content is not delivered again, until it changes or 'ingestd approve'
     delivers it. Logs, queues and other sources of new records are not held, because they are not read again.
 
-    Exit codes: 0 done, or there is nothing to restore; 1 the run cannot be rolled back, or the answer was no.
+    Exit codes: 0 done, or there is nothing to restore; 1 the run cannot be rolled back, or you did not confirm.
 
     Example: ingestd rollback --since "2026-11-26 08:00" --pipeline bench
     """

@@ -32,7 +32,7 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     """Show the source of the value of a KEY, and its former values.
 
     The source is a file or table, with the row and the time of reading. Former values are the last ten that differ,
-    and before these the first of each hour.
+    and the first of each hour before.
 
     With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.process.test_cli_guard import budget, values
-from tests.support.engineering_folder import Folder, OtherProgram
+from tests.process.test_cli_json import documented
+from tests.support.engineering_folder import Folder, OtherProgram, timeless
 from tests.support.golden_texts import check_command_output
 
+PAGE = Path(__file__).parents[2] / "docs" / "rollback.md"
 BEFORE = "2000-01-01 00:00"
 
 
@@ -38,9 +40,11 @@ def test_a_run_is_rolled_back_without_a_daemon(folder: Folder, service: OtherPro
     plan = folder.here("rollback", str(run), "--dry-run")
     assert plan.returncode == 0
     check_command_output("rollback-plan", plan.stdout)
+    assert timeless(plan.stdout) in timeless(PAGE.read_text(encoding="utf-8"))
     assert service.values()["00418.mass"] == "3000", "a plan changes nothing"
     found = json.loads(folder.here("rollback", str(run), "--json").stdout)
     assert (found["is_plan"], found["restored"], found["left_count"]) == (True, 11, 1)
+    assert set(found) == documented()["rollback"][1]
     done = folder.here("rollback", str(run), "--yes")
     assert (
         done.stdout
@@ -123,7 +127,7 @@ def test_what_cannot_be_rolled_back_is_refused(folder: Folder) -> None:
     none = folder.here("rollback", "--since", "2100-01-01")
     assert (none.returncode, none.stdout) == (0, "No run of this time has changed an entry.\n")
     asked = folder.here("rollback", str(last_run(folder)))
-    assert asked.returncode == 1, "without an answer nothing is restored"
+    assert asked.returncode == 1, "without a confirmation nothing is restored"
     assert "Restore these values?" in asked.stderr
 
 

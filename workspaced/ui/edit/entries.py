@@ -74,7 +74,7 @@ async def delete_entry(request: PageRequest) -> PageView | Response:
 
 
 async def restore_entry(request: PageRequest) -> Response:
-    """Write a former value of the history as an edit does, and show the history, whose first change can be undone in turn.
+    """Write a former value of the history as an edit does, and show the history. Its first change can be undone in turn.
 
     Raises:
         PageRefused: the entry was changed meanwhile, or the API responds with an error.

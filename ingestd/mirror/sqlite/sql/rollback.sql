@@ -110,7 +110,7 @@ UPDATE held_run SET rolled_back = 1 WHERE partition = ? AND state = 'discarded'
 UPDATE held_run SET created = created + :created, updated = updated + :updated, removed = removed + :removed
 WHERE partition = :partition AND rolled_back AND state = 'held'
 
--- Holds of partitions of which nothing was rolled back.
+-- The holds of partitions without anything that was rolled back.
 -- name: rollback_unhold
 DELETE FROM held_run WHERE rolled_back AND state = 'held' AND created + updated + removed = 0
   AND run IN (SELECT value FROM json_each(?)) RETURNING run
