@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -146,7 +147,7 @@ def undo_of(
     connection: sqlite3.Connection, sink: int, keys: Collection[str], runs: str, *, complete: bool
 ) -> list[KeyUndo]:
     """Return what happens to each of the keys, sorted by key; none for a key that has its former value already."""
-    undone = set(json.loads(runs))
+    undone = frozenset[int | None](json.loads(runs))
     rows = connection.execute(SQL["rollback_details"], {"sink": sink, "keys": json.dumps(list(keys)), "runs": runs})
     found = (_undo_of_row(row, undone, complete=complete) for row in rows.fetchall())
     return [one for one in found if one is not None]
@@ -210,62 +211,94 @@ def _why_not(connection: sqlite3.Connection, run: int) -> str:
     return f"Run {run} has changed no entry of this pipeline and sink, so there is nothing to roll back."
 
 
-def _undo_of_row(row: tuple[object, ...], undone: set[int], *, complete: bool) -> KeyUndo | None:
-    (
-        key, value, data_type, partition, run, removed, ended_by, ended_run,
-        former, before, before_type, of_partition, of_run, position, before_ended_by, before_ending,
-        place, kept, drift,
-    ) = row  # fmt: skip
-    exists = data_type is not None and not removed
-    known = {
-        "key": key,
-        "value": value if exists else None,
-        "data_type": data_type if exists else None,
-        "partition": partition if exists else None,
-    }
+class _Details(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of ``rollback_details``. ``before`` is the id of the former value that none of the runs gave."""
 
-    def left(reason: str) -> KeyUndo:
-        return msgspec.convert({**known, "former": None, "left": reason}, KeyUndo)
+    key: str
+    value: str | None
+    data_type: str | None
+    partition: int | None
+    run: int | None
+    removed: int | None
+    ended_by: int | None
+    ended_run: int | None
+    before: int | None
+    before_value: str | None
+    before_type: str
+    before_partition: int
+    before_run: int
+    position: Position | None
+    before_ended_by: int | None
+    before_ending: str | None
+    place: int
+    kept: int
+    drift: int
 
-    # An entry without a run follows the service. Another partition's value may have replaced a removed one: the run is older.
-    is_theirs = (run in undone or (run != 0 and ended_by in undone)) if exists else ended_by in undone
-    if not is_theirs:
-        gave = run in undone or ended_run in undone or ended_by in undone
-        return left(_changed_since(run if exists else None, ended_by)) if gave else None
-    is_before = former is not None and before_ended_by in undone
-    if not is_before and not _is_created(former, before_ending, place, kept, complete=complete):
-        return left("its value before the runs is not stored any more")
-    if drift:
-        return left("another program has changed it in the service")
-    if not is_before:
-        return msgspec.convert({**known, "former": None}, KeyUndo) if exists else None
-    if before is None:
-        return left("the service had it without a value (null), which only a person can write")
-    if exists and (value, data_type) == (before, before_type):
+    @property
+    def exists(self) -> bool:
+        """Whether there is an entry now."""
+        return self.data_type is not None and not self.removed
+
+    def is_theirs(self, undone: AbstractSet[int | None]) -> bool:
+        """Return True if the runs gave the present value, or caused that there is none.
+
+        An entry without a run follows the service. Another partition's value may have replaced a removed one; its run is older.
+        """
+        if not self.exists:
+            return self.ended_by in undone
+        return self.run in undone or (self.run != 0 and self.ended_by in undone)
+
+    def is_created(self, *, complete: bool) -> bool:
+        """Return True if the runs created the entry: it had no former value, or another run had removed it before.
+
+        Only if no value between is missing, because an entry with an unknown former value must not be removed.
+        """
+        if self.before is None:
+            return complete and self.kept < MOST
+        return self.before_ending == "removed" and self.place < KEPT
+
+
+def _undo_of_row(row: tuple[object, ...], undone: AbstractSet[int | None], *, complete: bool) -> KeyUndo | None:
+    found = from_row(_Details, row)
+    had_entry = found.before is not None and found.before_ended_by in undone
+    if found.is_theirs(undone):
+        left = _reason_to_leave(found, had_entry=had_entry, complete=complete)
+    elif undone.isdisjoint({found.run, found.ended_run, found.ended_by}):
         return None
-    known["is_passed"] = exists and run not in undone
-    earlier = {
-        "id": former,
-        "value": before,
-        "data_type": before_type,
-        "partition": of_partition,
-        "run": of_run,
-        "position": position,
-    }
-    return msgspec.convert({**known, "former": earlier}, KeyUndo)
+    else:
+        left = _changed_since(found)
+    is_equal = not had_entry or (found.value, found.data_type) == (found.before_value, found.before_type)
+    if not left and found.exists == had_entry and is_equal:
+        return None
+    former = None
+    if found.before is not None and had_entry and not left:
+        former = Former(
+            id=found.before, value=found.before_value, data_type=found.before_type, partition=found.before_partition,
+            run=found.before_run, position=found.position,
+        )  # fmt: skip
+    return KeyUndo(
+        key=found.key,
+        value=found.value if found.exists else None,
+        data_type=found.data_type if found.exists else None,
+        partition=found.partition if found.exists else None,
+        former=former,
+        is_passed=found.exists and found.run not in undone,
+        left=left,
+    )
 
 
-def _is_created(former: object, ending: object, place: object, kept: object, *, complete: bool) -> bool:
-    """Return True if the runs created the entry: it had no former value, or another run had removed it before.
+def _reason_to_leave(found: _Details, *, had_entry: bool, complete: bool) -> str:
+    """Return why a key with a value of the runs is left; empty if it is not."""
+    if not had_entry and not found.is_created(complete=complete):
+        return "its value before the runs is not stored any more"
+    if found.drift:
+        return "another program has changed it in the service"
+    if had_entry and found.before_value is None:
+        return "the service had it without a value (null), which only a person can write"
+    return ""
 
-    Only if no value between is missing, because an entry with an unknown former value must not be removed.
-    """
-    if former is None:
-        return complete and int(str(kept)) < MOST
-    return ending == "removed" and int(str(place)) < KEPT
 
-
-def _changed_since(run: object, ended_by: object) -> str:
-    if run is None:
-        return f"run {ended_by} has removed it since" if ended_by else "it was removed since"
-    return f"run {run} has changed it since" if run else "it has the service's value since then"
+def _changed_since(found: _Details) -> str:
+    if not found.exists:
+        return f"run {found.ended_by} has removed it since" if found.ended_by else "it was removed since"
+    return f"run {found.run} has changed it since" if found.run else "it has the service's value since then"
