@@ -9,13 +9,14 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.errors import NotRolledBack
+from ingestd.core.errors import NotRolledBack, SourceBroken
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Deletes
+from ingestd.core.record import Deletes, Partition, Reject
 from ingestd.intake import Reader
 from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_intake import entries
 from tests.support.scripted_source import Script, ScriptedConnector
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
@@ -114,6 +115,8 @@ async def test_a_day_of_grams_is_undone_by_one_command(stage: Stage) -> None:
     ]
     assert await stage.deliver() == before
     stage.read()
+    stage.mirror.cursors.set_cursor("pipe", "p", None)
+    stage.read()
     assert await stage.deliver() == before, "the next reading of the same content does not repeat the mistake"
     (held,) = stage.mirror.status.held_runs()
     assert (held.run, held.created, held.updated, held.removed) == (done.runs[-1].run, 1, 2, 0)
@@ -153,6 +156,8 @@ async def test_a_discarded_rollback_is_not_delivered_without_a_guard(stage: Stag
     stage.mirror.intake.discard(run)
     stage.scripts["pipe"].contents["p"].version += 1  # it is saved again, with the same content
     stage.restart()
+    stage.read()
+    stage.mirror.cursors.set_cursor("pipe", "p", None)
     stage.read()
     assert await stage.deliver() == {"a": "1"}
     stage.write({"a": "1.5"})
@@ -367,8 +372,6 @@ async def test_a_failed_reading_of_a_held_file_delivers_nothing(stage: Stage) ->
     run = stage.write({"a": "1000"})
     stage.undo(run)
     script.write("p", [{"k": "a", "v": "1000"}, {"k": "b", "v": "2"}, {"k": "c", "v": "2"}])
-    from ingestd.core.errors import SourceBroken
-
     script.contents["p"].fails_after, script.contents["p"].error = 2, SourceBroken("cut off")
     stage.read()
     assert await stage.deliver() == {"a": "1"}
@@ -392,3 +395,28 @@ def test_what_cannot_be_rolled_back_is_refused_with_the_reason(stage: Stage) -> 
         stage.mirror.status.rollback_plan(RunSelection(since=0, sink="x"))
     assert stage.mirror.status.rollback_plan(RunSelection(since=0, sink="s")).removed == 1
     assert unchanged
+
+
+async def test_a_stream_is_restored_and_an_equal_record_of_a_later_run_is_left(stage: Stage) -> None:
+    """After a rejection, an equal record dates its entry with the later run, which did not give the value."""
+    stage.pipeline()
+    state = stage.mirror.intake.open_partition("pipe", Partition(name="log", snapshot=False), SINK, "d")
+    runs: list[int] = []
+    for rows, rejects in (
+        ([("a", "1"), ("b", "1")], [(Reject(position=9, reason="No number."), None)]),
+        (
+            [("a", "1"), ("b", "1000"), ("c", "1000")],
+            [],
+        ),
+    ):
+        runs.append(stage.mirror.intake.begin_run(state.id, snapshot=False, whole=True))
+        stage.mirror.intake.commit(
+            runs[-1], entries=entries(rows), records=len(rows), rejects=rejects, cursor={"at": len(runs)}, facts={}
+        )
+        stage.mirror.intake.finish_run(runs[-1], cursor={"at": len(runs)}, seen=None, deletes="keep")
+    await stage.deliver()
+    done = stage.undo(runs[-1])
+    assert [(one.key, one.restored) for one in done.keys] == [("b", "1"), ("c", None)]
+    assert not done.runs[0].is_held
+    assert await stage.deliver() == {"a": "1", "b": "1"}
+    assert stage.held() == []
