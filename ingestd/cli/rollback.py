@@ -15,7 +15,7 @@ from ingestd.commands.control_client import execute
 from ingestd.core.clock import moment, parse_time
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.requests import RollBack, RolledBack
+from ingestd.daemon.control.requests import RollBack, RunsUndone
 from ingestd.mirror.rollback import Rollback, RunSelection, UndoneRun
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, echo_lines, safe_line
@@ -89,16 +89,16 @@ def rollback(  # noqa: PLR0917 - click names them
     echo(f"Rolled back: {_numbers(done)}.{f' {when}' if done.changed else ''}")
 
 
-def _response(configuration: Configuration, request: RollBack) -> tuple[RolledBack, bool]:
+def _response(configuration: Configuration, request: RollBack) -> tuple[RunsUndone, bool]:
     """Return the response, and whether a daemon gave it. Exit with 1 if the runs can't be rolled back."""
-    response, by_daemon = execute(configuration, request, RolledBack)
+    response, by_daemon = execute(configuration, request, RunsUndone)
     if response.refusal:
         echo(response.refusal, err=True)
         sys.exit(1)
     return response, by_daemon
 
 
-def _done(response: RolledBack) -> Rollback:
+def _done(response: RunsUndone) -> Rollback:
     if response.done is None:
         raise TypeError("a response without a refusal says what was done")
     return response.done

@@ -21,8 +21,8 @@ from ingestd.daemon.control.requests import (
     Response,
     RetryRejected,
     RollBack,
-    RolledBack,
     RunDecided,
+    RunsUndone,
     SourceNotices,
 )
 from ingestd.daemon.cursor_moves import CursorMover
@@ -106,7 +106,7 @@ class CommandHandler:
         self.emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
-    async def _act_on_run(self, request: DecideRun | RollBack, *, by: str) -> RunDecided | RolledBack:
+    async def _act_on_run(self, request: DecideRun | RollBack, *, by: str) -> RunDecided | RunsUndone:
         if isinstance(request, RollBack):
             return await self.roll_back(request, by=by)
         return await self.decide(request, by=by)
@@ -145,7 +145,7 @@ class CommandHandler:
             read_again=read_again,
         )
 
-    async def roll_back(self, request: RollBack, *, by: str) -> RolledBack:
+    async def roll_back(self, request: RollBack, *, by: str) -> RunsUndone:
         """Roll runs back, or return what that would change. Their sinks are compared with the service before."""
         chosen = request.selection
         try:
@@ -159,7 +159,7 @@ class CommandHandler:
             else:
                 done = await asyncio.to_thread(self.runs.roll_back, chosen, by=by)
         except NotRolledBack as error:
-            return RolledBack(refusal=str(error))
+            return RunsUndone(refusal=str(error))
         if not request.only_plan:
             self.emit(
                 RunsRolledBack(
@@ -167,7 +167,7 @@ class CommandHandler:
                     created=done.created, left=done.left_count, by=by,
                 )
             )  # fmt: skip
-        return RolledBack(done=done, unchecked=tuple(unchecked))
+        return RunsUndone(done=done, unchecked=tuple(unchecked))
 
     async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.

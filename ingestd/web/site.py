@@ -21,8 +21,8 @@ from ingestd.daemon.control.requests import (
     Response,
     RetryRejected,
     RollBack,
-    RolledBack,
     RunDecided,
+    RunsUndone,
 )
 from ingestd.daemon.reporting import describe_retries
 from ingestd.mirror.drift import START
@@ -203,7 +203,7 @@ class Site:
 
     async def _roll_back(self, request: WebRequest, number: str) -> WebResponse:  # noqa: ARG002 - a handler
         selection = RunSelection(run=int(number))
-        response = await self._act(RollBack(selection=selection, only_plan=False), RolledBack)
+        response = await self._act(RollBack(selection=selection, only_plan=False), RunsUndone)
         if response.done is None:
             return self._done("/held", response.refusal, is_done=False)
         done = response.done

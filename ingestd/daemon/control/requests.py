@@ -103,13 +103,13 @@ class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
-    """Undo what runs have delivered; the response is `RolledBack`. ``only_plan``: return what would be undone."""
+    """Undo what runs have delivered; the response is `RunsUndone`. ``only_plan``: return what would be undone."""
 
     selection: RunSelection
     only_plan: bool
 
 
-class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
+class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
     """What was undone, or would be. ``refusal``: why the runs can't be rolled back, or empty.
 
     ``unchecked``: sinks that could not be compared with the service, each with the reason. Changes by other programs there are
@@ -168,7 +168,7 @@ Response: TypeAlias = (
     | SourceNotices
     | CursorsMoved
     | RunDecided
-    | RolledBack
+    | RunsUndone
     | Reloaded
 )
 
@@ -181,7 +181,7 @@ _RESPONSES: dict[type[Request], Any] = {
     ReadNotices: SourceNotices,
     MoveCursor: CursorsMoved,
     DecideRun: RunDecided,
-    RollBack: RolledBack,
+    RollBack: RunsUndone,
     Reload: Reloaded,
 }
 

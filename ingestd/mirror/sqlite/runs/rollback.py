@@ -27,7 +27,7 @@ from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.runs.held_runs import drop_content, drop_hold, hold_of
 from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.runs.run_writer import RunState
-from ingestd.mirror.sqlite.runs.undo_plan import Former, KeyUndo, SelectedRun, Tally, key_pages, select, undo_of
+from ingestd.mirror.sqlite.runs.undo_plan import Former, KeyUndo, SelectedRun, UndoCounts, key_pages, select, undo_of
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
@@ -81,9 +81,9 @@ class RollbackWriter:
             runs, sinks, is_complete = row
             self._write(runs, dict.fromkeys(json.loads(sinks), ""), complete=bool(is_complete))
 
-    def _write(self, runs: str, sinks: dict[int, str], *, complete: bool) -> Tally:
+    def _write(self, runs: str, sinks: dict[int, str], *, complete: bool) -> UndoCounts:
         """Handle the keys of the sinks (names by id), and end the rollback."""
-        tally = Tally()
+        tally = UndoCounts()
         for sink, name in sinks.items():
             with self._state.reading() as reader:
                 for keys in key_pages(reader, sink, runs):

@@ -123,7 +123,7 @@ def plan_rollback(connection: sqlite3.Connection, selection: RunSelection) -> Ro
         NotRolledBack: see `select`.
     """
     undoable = select(connection, selection)
-    tally = Tally()
+    tally = UndoCounts()
     for sink, name, _ in undoable.sinks:
         for keys in key_pages(connection, sink, undoable.ids):
             tally.add(name, undo_of(connection, sink, keys, undoable.ids, complete=undoable.complete))
@@ -153,7 +153,7 @@ def undo_of(
     return [one for one in found if one is not None]
 
 
-class Tally:
+class UndoCounts:
     """Counts what happens to the keys of a rollback, and keeps the first ones."""
 
     def __init__(self) -> None:
