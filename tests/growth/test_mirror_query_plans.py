@@ -62,7 +62,6 @@ READS_ALL = {
     "first_readings": "the partitions of the sink, in an index",
     "first_entries": "a page of the entries of one sink, if a reading is withdrawn",
     "also_named_end": "the names of one partition, in an index",
-    "found_clear": "a page of the rows of one adoption, in an index",
     "check_of_author": "the entries of one sink, once after its adoption; those read back by key",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
