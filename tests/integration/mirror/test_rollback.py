@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import NotRolledBack, SourceBroken
-from ingestd.core.guard import Guard
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Deletes, Partition, Reject
 from ingestd.intake import Reader
@@ -164,7 +164,7 @@ async def test_a_discarded_rollback_is_not_delivered_without_a_guard(stage: Stag
     assert await stage.deliver() == {"a": "1.5"}, "another content is delivered"
 
 
-@pytest.mark.parametrize("guard", [None, Guard(factors=True, removed_percent=50)])
+@pytest.mark.parametrize("guard", [None, DEFAULT_GUARD])
 async def test_a_corrected_file_ends_the_hold(stage: Stage, guard: Guard | None) -> None:
     stage.pipeline(guard=guard, deletes="remove")
     stage.write({"a": "1", "b": "2", "c": "3"})
