@@ -19,8 +19,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a pipeline's runs: a run is held at the limit or beyond. None or False switches a check off.
 
     ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run, and
-    ``factors_percent`` to those with a nonzero number, and to those of them that the run changes: the share that one factor has
-    multiplied. A percentage applies if these are at least ``minimum``. ``empty``: a reading without any record. ``types``: an entry changes its data type.
+    ``factors_percent`` to those with a nonzero number, and to those of them that the run changes: the share that one factor
+    has multiplied. A percentage applies if these are at least ``minimum``. ``empty``: a reading without any record.
+    ``types``: an entry changes its data type.
     """
 
     removed_percent: float | None = None
@@ -54,8 +55,9 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries that a run would change.
 
     ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: those of
-    them with a nonzero number. ``renumbered``: updates of a nonzero number to one. ``near``: those near each factor. ``retyped``: updates with another data type. ``empty``: the
-    reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
+    them with a nonzero number. ``renumbered``: updates of a nonzero number to one. ``near``: those near each factor.
+    ``retyped``: updates with another data type. ``empty``: the reading had no record. ``examples``: the first entries of each
+    kind: removed, changed, retyped, and each factor.
     """
 
     before: int
