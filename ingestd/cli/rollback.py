@@ -10,6 +10,7 @@ from datetime import datetime
 import click
 import msgspec
 
+from ingestd.cli.completion import PIPELINE
 from ingestd.cli.options import chosen_names, json_option, with_configuration_without_secrets
 from ingestd.commands.control_client import execute
 from ingestd.core.clock import moment, parse_time
@@ -31,7 +32,7 @@ def _time(_context: click.Context, _option: click.Parameter, text: str | None) -
 @click.command()
 @click.argument("run", type=click.IntRange(min=1), required=False)
 @click.option("--since", metavar="TIME", callback=_time, help="All runs that began at this time or later.")
-@click.option("--pipeline", default="", help="Only runs of this pipeline.")
+@click.option("--pipeline", type=PIPELINE, default="", help="Only runs of this pipeline.")
 @click.option("--sink", default="", help="Only runs that write this data sink, by its name or id.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

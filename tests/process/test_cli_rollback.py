@@ -61,6 +61,15 @@ def test_a_run_is_rolled_back_without_a_daemon(folder: Folder, service: OtherPro
     assert service.values() == values(1000) | {"00419.mass": "corrected by a person"}
 
 
+def test_the_reason_of_a_later_reading_comes_before_the_hold(folder: Folder) -> None:
+    assert folder.here("rollback", str(last_run(folder)), "--yes").returncode == 0
+    folder.write(budget(1).replace("mass", "weight", 1))
+    assert folder.here("sync").returncode == 8
+    why = folder.here("why", "budget.csv").stdout
+    assert why.startswith("budget.csv could not be read ")
+    assert " Before that, run 2 of budget.csv (pipeline budget) is held since " in why
+
+
 def test_a_corrected_file_is_delivered_after_a_rollback_by_time(folder: Folder, service: OtherProgram) -> None:
     since = datetime.fromtimestamp(0, UTC).isoformat()
     assert (
