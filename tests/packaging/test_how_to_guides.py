@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,15 +47,22 @@ def write_workbook(folder: Path) -> None:
     book.save(folder / "share" / "mass-budget.xlsx")
 
 
+@contextmanager
+def pdm_database() -> Iterator[str]:
+    """Yield the address of a PostgreSQL database with the table of the guide to PDM databases."""
+    with databases() as server, server.empty() as url, psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE part (number text PRIMARY KEY, revision text, mass_kg numeric)")
+        connection.execute("INSERT INTO part VALUES ('00417', 'B', 0.10), ('01523', 'A', 2)")
+        connection.commit()
+        yield url
+
+
 @pytest.mark.parametrize("guide", sorted(path.stem for path in GUIDES.glob("*.md")))
 def test_the_commands_of_a_guide_print_what_it_shows(tutorial: Tutorial, guide: str, tmp_path: Path) -> None:
     text = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").replace("http://127.0.0.1:8400", tutorial.url)
     (tmp_path / "service").symlink_to(tutorial.data)
     write_workbook(tmp_path)
-    with databases() as server, server.empty() as url, psycopg.connect(url) as connection:
-        connection.execute("CREATE TABLE part (number text PRIMARY KEY, revision text, mass_kg numeric)")
-        connection.execute("INSERT INTO part VALUES ('00417', 'B', 0.10), ('01523', 'A', 2)")
-        connection.commit()
+    with pdm_database() if "PDM_URL" in text else nullcontext("") as url:
         output = run_page(text, tmp_path, {"INGESTD_API_KEY": tutorial.key, "PDM_URL": url})
     shown = shown_lines(text)
     assert shown
