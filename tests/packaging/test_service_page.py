@@ -101,7 +101,6 @@ def _end_all_of(session: int) -> None:
         return
 
 
-
 def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> None:
     listed = VARIABLES.findall(PAGE)
     assert len(listed) == len(dict(listed))

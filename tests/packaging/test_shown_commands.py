@@ -25,6 +25,26 @@ def shown_commands(page: str) -> list[str]:
     return [line for line in lines if line.partition(" ")[0] in PROGRAMS]
 
 
+def find_command(line: str) -> tuple[click.Command, list[str]]:
+    """Return the command of a command line and the words after its name.
+
+    Raises:
+        AssertionError: there is no such command.
+        click.UsageError: an option before the command is wrong.
+    """
+    name, *words = shlex.split(re.split(r" (?:\d?[>|&<])|#", line)[0])
+    command = PROGRAMS[name]
+    while isinstance(command, click.Group):
+        context = click.Context(command)
+        _, rest, _ = command.make_parser(context).parse_args(list(words))
+        if not rest:
+            break
+        found = command.get_command(context, rest[0])
+        assert found is not None, line
+        command, words = found, rest[1:]
+    return command, words
+
+
 def parse_command(line: str) -> None:
     """Parse a command line as its program does, without running it.
 
@@ -32,17 +52,9 @@ def parse_command(line: str) -> None:
         AssertionError: there is no such command.
         click.UsageError: an argument or option is wrong.
     """
-    name, *words = shlex.split(re.split(r" (?:\d?[>|&<])|#", line)[0])
-    command = PROGRAMS[name]
-    while isinstance(command, click.Group):
-        context = click.Context(command)
-        _, words, _ = command.make_parser(context).parse_args(words)
-        if not words:
-            return
-        found = command.get_command(context, words.pop(0))
-        assert found is not None, line
-        command = found
-    command.make_context(command.name, words)
+    command, words = find_command(line)
+    if not isinstance(command, click.Group):
+        command.make_context(command.name, words)
 
 
 def test_every_shown_command_exists_with_its_options() -> None:
@@ -54,6 +66,18 @@ def test_every_shown_command_exists_with_its_options() -> None:
             parse_command(line)
         except click.UsageError as error:
             raise AssertionError(f"{path.relative_to(ROOT)}: {line}: {error.format_message()}") from None
+
+
+def test_every_command_in_a_sentence_exists_with_its_options() -> None:
+    checked = 0
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for line in re.findall(r"`((?:ingestd|workspaced) [a-z][^`\n]*)`", path.read_text(encoding="utf-8")):
+            command, words = find_command(line)
+            known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+            unknown = {word.partition("=")[0] for word in words if word.startswith("--")} - known - {"--help"}
+            assert not unknown, f"{path.relative_to(ROOT)}: {line}"
+            checked += 1
+    assert checked > 250
 
 
 @pytest.mark.parametrize("line", ["ingestd why", "ingestd status --all", "workspaced keys create a --role boss"])
