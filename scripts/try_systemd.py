@@ -42,8 +42,7 @@ mkdir -m 700 .config/ingestd drop
 /opt/ingestd/bin/workspaced keys create me --role owner --data .local/state/workspaced >.config/ingestd/api_key
 systemctl --user daemon-reload
 systemctl --user enable --now workspaced
-key="x-api-key: $(cat .config/ingestd/api_key)"
-curl -sS --fail-with-body http://127.0.0.1:8400/v1/workspace -H "$key" --json '{"label": "Rover"}'
+/opt/ingestd/bin/workspaced workspaces create Rover --data .local/state/workspaced
 """
 VALUE = """\
 key="x-api-key: $(cat ~/.config/ingestd/api_key)"

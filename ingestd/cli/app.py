@@ -45,6 +45,7 @@ class DaemonVerbs(Verbs):
         "connector": "Write a package with a connector of your own, or check one.",
         "approve": "Deliver a run that the guard or the contract holds.",
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
+        "rollback": "Restore the values that entries had before a RUN, or before all runs since a time.",
         "backup": "Copy the state file to the new FILE, while the daemon runs or not.",
         "restore": "Replace the state file by the backup FILE.",
         "install-units": "Write the systemd units of the daemon and of the service.",

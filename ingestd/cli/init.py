@@ -256,7 +256,10 @@ def _workspaces(url: str, api_key: str) -> list[str]:
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:
-        raise InitFailed(f"The service {url} responded, but the key can read no workspace. Create one first.")
+        raise InitFailed(
+            f"The service {url} responded, but the key can read no workspace. Create one first, "
+            "for example with 'workspaced workspaces create LABEL'."
+        )
     return labels
 
 

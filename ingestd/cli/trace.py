@@ -34,7 +34,8 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     """Show the source of the value of a KEY, and its former values.
 
     The source is a file or table, with the row and the time of reading. If the last drift check found another value in the
-    service, it is shown with who changed it and when. Former values are the last ten that differ.
+    service, it is shown with who changed it and when. Former values are the last ten that differ,
+    and the first of each hour before.
 
     With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
@@ -135,6 +136,7 @@ def _former_lines(former: FormerValue) -> Iterator[str]:
         "approved": f"replaced {at} by the approved run {former.ended_by}",
         "adopted": f"replaced {at} by the service's content (drift --adopt)",
         "overwritten": f"overwritten {at}",
+        "rolled_back": f"rolled back {at}",
     }[former.ending]
     yield f"  · {former.value} ({former.data_type}), {ended}"
     if former.delivery == "found":

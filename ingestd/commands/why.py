@@ -73,9 +73,10 @@ def _names(connector: Connector | None, path: str, cwd: Path) -> list[str]:
 async def _sentence(
     configuration: Configuration, pipeline: PipelineSettings, connector: Connector | None, name: str
 ) -> str:
-    if (held := _held_run(configuration, pipeline.name, name)) is not None:
-        return held_line(held)
     history = _history(configuration, pipeline.name, name)
+    if (held := _held_run(configuration, pipeline.name, name)) is not None:
+        later = history is not None and history.failure
+        return f"{_failure(pipeline.name, history)} Before that, {held_line(held)}" if later else held_line(held)
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:
@@ -125,11 +126,15 @@ def _partition_sentence(
     if history is None:
         return ""
     if history.failure:
-        return f"{name} could not be read {moment(history.failed_at)} (pipeline {pipeline}): {history.failure}"
+        return _failure(pipeline, history)
     if not read:
         return f"{name} was found by pipeline {pipeline} but has not been read yet."
     location = f"; {explained.location}" if explained.location else ""
     return f"{name} {_read(pipeline, history)}; {_delivered(history)}{location}."
+
+
+def _failure(pipeline: str, history: History) -> str:
+    return f"{history.name} could not be read {moment(history.failed_at)} (pipeline {pipeline}): {history.failure}"
 
 
 def _read(pipeline: str, history: History) -> str:

@@ -16,6 +16,7 @@
         MirrorCorrupt         the state file is damaged: stop, change nothing
         MirrorNewer           a newer version of the program wrote the state file: use that version
       RunNotHeld              an operator's command names a run that is not held: report it
+      NotRolledBack           an operator's command names a run that cannot be rolled back: report it
 
 The message is a sentence for a person. The fields hold the same facts for programs.
 """
@@ -158,3 +159,7 @@ class MirrorOutdated(MirrorError):
 
 class RunNotHeld(IngestdError):
     """The run cannot be approved or discarded. The message says why."""
+
+
+class NotRolledBack(IngestdError):
+    """The runs cannot be rolled back. The message says why."""

@@ -19,8 +19,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a pipeline's runs: a run is held at the limit or beyond. None or False switches a check off.
 
     ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run, and
-    ``factors_percent`` to those with a nonzero number: the share that one factor has multiplied. They apply if these are at least
-    ``minimum``. ``empty``: a reading without any record. ``types``: an entry changes its data type.
+    ``factors_percent`` to those with a nonzero number, and to those of them that the run changes: the share that one factor
+    has multiplied. A percentage applies if these are at least ``minimum``. ``empty``: a reading without any record.
+    ``types``: an entry changes its data type.
     """
 
     removed_percent: float | None = None
@@ -54,8 +55,9 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries that a run would change.
 
     ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: those of
-    them with a nonzero number. ``near``: updates near each factor. ``retyped``: updates with another data type. ``empty``: the
-    reading had no record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
+    them with a nonzero number. ``renumbered``: updates of a nonzero number to one. ``near``: those near each factor.
+    ``retyped``: updates with another data type. ``empty``: the reading had no record. ``examples``: the first entries of each
+    kind: removed, changed, retyped, and each factor.
     """
 
     before: int
@@ -64,6 +66,7 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     retyped: int = 0
     numeric: int = 0
+    renumbered: int = 0
     near: Mapping[str, int] = msgspec.field(default_factory=dict)
     empty: bool = False
     examples: Mapping[str, tuple[Example, ...]] = msgspec.field(default_factory=dict)
@@ -92,23 +95,23 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
         if _reaches(guard, limit, count, effect.before):
             share = f"{counted(effect.before, 'entry')} ({count * 100 / effect.before:.1f} %)"
             reasons.append((f"It {verb} {count} of {share}; the limit is {limit:g} %.", kind))
-    factor = max(effect.near, key=effect.near.__getitem__, default="")
-    if factor and _reaches(guard, guard.factors_percent, effect.near[factor], effect.numeric):
-        by = (
-            f"about {factor} ({FACTORS[factor.removeprefix('1/')][1]})"
-            if factor != POWER_OF_TEN
-            else (f"{factor} (another prefix, or a lost decimal separator)")
-        )
-        share = f"{counted(effect.numeric, 'number')} ({effect.near[factor] * 100 / effect.numeric:.1f} %)"
-        reasons.append(
-            (
-                f"It multiplies {effect.near[factor]} of {share} by {by}; the limit is {guard.factors_percent:g} %.",
-                factor,
-            )
-        )
+    reasons += _factor_reason(guard, effect)
     if guard.types and effect.retyped:
         reasons.append((f"It changes the data type of {counted(effect.retyped, 'entry')}.", "retyped"))
     return _with_examples(reasons, effect)
+
+
+def _factor_reason(guard: Guard, effect: RunEffect) -> list[tuple[str, str]]:
+    factor = max(effect.near, key=effect.near.__getitem__, default="")
+    count = effect.near.get(factor, 0)
+    # One of many columns is a small part of all numbers, but its mistake is most of what changes.
+    for total, noun in ((effect.numeric, "number"), (effect.renumbered, "changed number")):
+        if _reaches(guard, guard.factors_percent, count, total):
+            meaning = FACTORS[factor.removeprefix("1/")][1] if factor != POWER_OF_TEN else ""
+            by = f"about {factor} ({meaning})" if meaning else f"{factor} (another prefix, or a lost decimal separator)"
+            share = f"{counted(total, noun)} ({count * 100 / total:.1f} %)"
+            return [(f"It multiplies {count} of {share} by {by}; the limit is {guard.factors_percent:g} %.", factor)]
+    return []
 
 
 def _reaches(guard: Guard, limit: float | None, count: int, total: int) -> bool:

@@ -46,12 +46,11 @@ def as_numbers(values: pl.Series) -> pl.Series:
     return numbers.set(~(numbers.is_finite() & (numbers != 0)), None)
 
 
-def find_near_factors(former: pl.Series, new: pl.Series) -> dict[str, pl.Series]:
-    """Return for each factor which pairs of values as text it has multiplied (Boolean); factors without any are omitted.
+def find_near_factors(ratio: pl.Series) -> dict[str, pl.Series]:
+    """Return for each factor which ratios of a new number to the former one are near it (Boolean), if any are.
 
-    ``former`` and ``new`` are of equal length.
+    ``ratio``: Float64, null if one of the two is no nonzero number.
     """
-    ratio = as_numbers(new) / as_numbers(former)
     if not ratio.len() - ratio.null_count():
         return {}
     exponent = ratio.log10().round()  # not a number for a negative ratio, which is then near no power

@@ -208,6 +208,7 @@ class Assembly:
             rejected=self.mirror.rejected,
             runs=self.mirror.intake,
             held_runs=self.mirror.status.held_runs,
+            plan_rollback=self.mirror.status.rollback_plan,
             checker=self.checker,
             request_reading=self._read_again,
             explain=self._explain,

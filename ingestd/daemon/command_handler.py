@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ingestd.core.errors import RunNotHeld
+from ingestd.core.errors import NotRolledBack, RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
 from ingestd.daemon.control.requests import (
     CheckDrift,
@@ -21,7 +21,9 @@ from ingestd.daemon.control.requests import (
     Request,
     Response,
     RetryRejected,
+    RollBack,
     RunDecided,
+    RunsUndone,
 )
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.pipeline_control import PipelineControl
@@ -30,13 +32,14 @@ from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.drift import Mode
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import RunReleased
+from ingestd.telemetry.catalogue.intake import RunReleased, RunsRolledBack
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
 
 
@@ -45,15 +48,16 @@ class CommandHandler:
     """Executes requests of commands.
 
     ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
-    pipeline with records to map again. ``held_runs`` blocks. ``explain`` returns why a partition waits; it may block. ``status``
-    returns the status as text, or as JSON if its argument is true; it blocks. ``sources`` returns what is known of the sources;
-    it does not block.
+    pipeline with records to map again. ``held_runs`` and ``plan_rollback`` block. ``explain`` returns why a partition waits; it
+    may block. ``status`` returns the status as text, or as JSON if its argument is true; it blocks. ``sources`` returns what is
+    known of the sources; it does not block.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
     rejected: RejectedStore
     runs: IntakeStore
     held_runs: Callable[[], list[HeldRun]]
+    plan_rollback: Callable[[RunSelection], Rollback]
     checker: DriftChecker
     request_reading: Callable[[str], None]
     explain: Callable[[Explain], Explained]
@@ -80,10 +84,10 @@ class CommandHandler:
                 response = self.sources()
             case MoveCursor():
                 response = await self.cursors.move(request, by=by)
-            case DecideRun():
-                response = await self.decide(request, by=by)
             case ControlPipeline():
                 response = await self.control.perform(request, by=by)
+            case DecideRun() | RollBack():
+                response = await self._act_on_run(request, by=by)
             case Reload():
                 response = await self.reloader.reload(by=by)
         return response
@@ -108,6 +112,11 @@ class CommandHandler:
         count = await self.rejected.drop(selection)
         self.emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
+
+    async def _act_on_run(self, request: DecideRun | RollBack, *, by: str) -> RunDecided | RunsUndone:
+        if isinstance(request, RollBack):
+            return await self.roll_back(request, by=by)
+        return await self.decide(request, by=by)
 
     async def decide(self, request: DecideRun, *, by: str) -> RunDecided:
         """Approve or discard a held run."""
@@ -143,6 +152,30 @@ class CommandHandler:
             read_again=read_again,
             paused=any(pause.pipeline == pipeline for pause in self.control.status.pauses()),
         )
+
+    async def roll_back(self, request: RollBack, *, by: str) -> RunsUndone:
+        """Roll runs back, or return what that would change. Their sinks are compared with the service before."""
+        chosen = request.selection
+        try:
+            planned = await asyncio.to_thread(self.plan_rollback, chosen)
+            checked = await self.check([one.pipeline for one in planned.runs], mode="report")
+            unchecked = [
+                f"{one.sink}: {one.status.failure}" for one in checked if one.status is not None and one.status.failure
+            ]
+            if request.only_plan:
+                done = await asyncio.to_thread(self.plan_rollback, chosen)
+            else:
+                done = await asyncio.to_thread(self.runs.roll_back, chosen, by=by)
+        except NotRolledBack as error:
+            return RunsUndone(refusal=str(error))
+        if not request.only_plan:
+            self.emit(
+                RunsRolledBack(
+                    chosen=str(chosen), runs=len(done.runs), restored=done.restored, removed=done.removed,
+                    created=done.created, left=done.left_count, by=by,
+                )
+            )  # fmt: skip
+        return RunsUndone(done=done, unchecked=tuple(unchecked))
 
     async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.

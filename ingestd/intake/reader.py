@@ -545,6 +545,7 @@ class Reader:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
         can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
+        can_hold = can_hold or state.after_rollback
         withheld = state.withheld if can_hold and not attempt.whole else None
         cursor = None if attempt.whole else withheld or state.cursor
         if reading is not None and reading.cursor != cursor:
@@ -559,7 +560,13 @@ class Reader:
                 reading = PartitionBatches(self._begin_reading(partition, cursor, run), partition, cursor)
             # Closed at once, because the traceback of an exception would keep the source's file open.
             with reading:
-                return self._take_batches(run, reading, state, attempt, is_held=withheld is not None)
+                return self._take_batches(
+                    run,
+                    reading,
+                    state,
+                    attempt,
+                    is_held=withheld is not None or (state.after_rollback and not attempt.whole),
+                )
         except SourceUnavailable as error:
             run.fail(str(error), broken=False)
             raise

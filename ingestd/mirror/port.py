@@ -63,7 +63,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     same key.
     ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
     ``withheld``: the cursor of a reading that is held or was discarded, or None. While the source is unchanged since this cursor,
-    there is nothing to read.
+    there is nothing to read. ``after_rollback``: a person rolled that reading back, so it is withheld without a guard, too.
     """
 
     id: int
@@ -74,6 +74,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     repeats: bool
     awaiting: Cursor | None
     withheld: Cursor | None = None
+    after_rollback: bool = False
 
 
 class HeldRun(msgspec.Struct, frozen=True, kw_only=True):

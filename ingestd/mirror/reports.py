@@ -98,11 +98,12 @@ class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
 
 
-Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten"]
+Ending: TypeAlias = Literal["replaced", "removed", "approved", "adopted", "overwritten", "rolled_back"]
 """Why a value ended.
 
 replaced, removed: a source has another value, or none · approved: an approved run has another value · adopted: the service's
-content was adopted · overwritten: a value that was found in the service was overwritten."""
+content was adopted · overwritten: a value that was found in the service was overwritten · rolled_back: a person restored the
+value before it."""
 
 FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
 """What became of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never sent.

@@ -17,7 +17,7 @@ from ingestd.commands.status import observe
 from ingestd.commands.trace import trace_entry
 from ingestd.commands.why import why
 from ingestd.core.address import SinkAddress
-from ingestd.core.errors import IngestdError
+from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.pipeline_states import SourceNotices
@@ -27,6 +27,7 @@ from ingestd.daemon.status_text import health_sentence, last_run_sentence, notic
 from ingestd.mirror.drift import START
 from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.rollback import RunSelection
 from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings
 from ingestd.web.configuration_view import file_state, setting_groups
@@ -250,6 +251,22 @@ class PageContents:
             "next": differences[_PAGE - 1].key if len(differences) > _PAGE else None,
         }
         return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
+
+    def rollback(self, number: int) -> PageContent:
+        """Return what a rollback of a run would change, as far as the state file knows.
+
+        Raises:
+            PageMissing: the run can't be rolled back.
+        """
+        with observe(self.current()) as mirror:
+            try:
+                plan = mirror.rollback_plan(RunSelection(run=number))
+            except NotRolledBack as error:
+                raise PageMissing(str(error)) from error
+        values = {"run": plan.runs[0], "plan": plan}
+        return PageContent(
+            template="rollback.html", title=f"Roll back run {number}", section="pipelines", values=values
+        )
 
     def _state(self) -> _State:
         sources = self.sources()

@@ -22,11 +22,14 @@ from ingestd.daemon.control.requests import (
     Request,
     Response,
     RetryRejected,
+    RollBack,
     RunDecided,
+    RunsUndone,
 )
 from ingestd.daemon.reporting import describe_retries
 from ingestd.mirror.drift import START
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.rollback import RunSelection
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.settings.drift import Mode
@@ -83,6 +86,7 @@ class Site:
             ("POST", re.compile(r"/configuration/reload"), self._reload),
             ("POST", re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)/(?P<verb>pause|resume|run)"), self._control),
             ("POST", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})/(?P<verb>approve|discard)"), self._decide),
+            ("POST", re.compile(r"/runs/(?P<number>[1-9][0-9]{0,17})/rollback"), self._roll_back),
         ]
 
     async def respond(self, request: WebRequest) -> WebResponse | None:
@@ -205,6 +209,19 @@ class Site:
             f"{done.removed} removed. {when}",
         )
 
+    async def _roll_back(self, request: WebRequest, number: str) -> WebResponse:  # noqa: ARG002 - a handler
+        selection = RunSelection(run=int(number))
+        response = await self._act(RollBack(selection=selection, only_plan=False), RunsUndone)
+        if response.done is None:
+            return self._done("/held", response.refusal, is_done=False)
+        done = response.done
+        unchecked = "".join(f" Not compared with the service: {one}" for one in response.unchecked)
+        return self._done(
+            f"/pipelines/{done.runs[0].pipeline}",
+            f"Run {number} is rolled back: {done.restored} restored, {done.removed} removed, {done.created} created, "
+            f"{done.left_count} left. The daemon sends the values now.{unchecked}",
+        )
+
     async def _check_drift(self, request: WebRequest) -> WebResponse:
         fields = request.form
         pipeline, mode = fields.get("pipeline", ""), _MODES.get(fields.get("mode", ""))
@@ -271,6 +288,7 @@ def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callab
         re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})"),
         lambda fields, number: pages.held_run(int(number), after=fields.get("after", "")),
     )
+    yield re.compile(r"/runs/(?P<number>[1-9][0-9]{0,17})/rollback"), lambda _, number: pages.rollback(int(number))
 
 
 def _drift_position(fields: Mapping[str, str]) -> tuple[int, str]:

@@ -47,6 +47,7 @@ class Scene:
             "/", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
             "/held", f"/held/{self.run}", "/trace", "/trace?key=masses.1&steps=1", "/trace?key=none", "/files",
             "/files?name=masses.csv", "/files?name=none", "/drift", "/drift?pipeline=away", "/configuration", "/held/999",
+            "/runs/1/rollback", "/runs/999/rollback",
         ]  # fmt: skip
 
 
@@ -218,6 +219,17 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         browser.click("Approve: deliver this run")
         browser.until(lambda: f"Run {scene.run} of budget.csv is approved: 0 created, 100 updated" in browser.text)
         assert scene.daemon.wait_for("run_released", decision="approved")["by"] == "web page"
+        browser.go("/pipelines/guarded")
+        browser.click(f"Roll back run {scene.run}")
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "scalar", "0.5", "scalar"]
+        assert "100 restored, 0 removed, 0 created, 0 left" in browser.text
+        browser.click("Roll back: restore these values")
+        browser.until(lambda: f"Run {scene.run} is rolled back: 100 restored" in browser.text)
+        assert scene.daemon.wait_for("runs_rolled_back")["by"] == "web page"
+        browser.go(f"/held/{scene.run}")
+        assert "web page rolled it back" in browser.text
+        browser.go(f"/runs/{scene.run}/rollback")
+        assert f"Run {scene.run} is held: nothing of it is delivered" in browser.text
         second = scene.folder / "guarded" / "second"
         second.write_text("part,mass\n" + "".join(f"{number},{number}.9\n" for number in range(100)))
         second.replace(scene.folder / "guarded" / "budget.csv")

@@ -173,6 +173,10 @@ class HeldRunSuite:
             "It multiplies 10 of 10 numbers (100.0 %) by a power of ten (another prefix, or a lost decimal"
         )
         assert reason.endswith("For example 'k0' from 1 to 1000, 'k1' from 1 to 1000, 'k2' from 1 to 1000.")
+        column = [(key, "1000" if number < 4 else value) for number, (key, value) in enumerate(BEFORE)]
+        scaled = self.reread(stage, column, guard=Guard(factors_percent=50, minimum=4))
+        assert scaled.withheld is not None
+        assert scaled.withheld.reasons[0].startswith("It multiplies 4 of 4 changed numbers (100.0 %) by a power of ten")
         state = stage.open()
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True, guard=Guard(types=True))
         frame = entries([("k0", "1")])

@@ -138,8 +138,9 @@ class _Endpoint(PushEndpoint):
     def check(self, headers: Mapping[str, str]) -> None:
         """Accept the request."""
 
-    async def store(self, headers: Mapping[str, str], body: bytes) -> None:
+    async def store(self, headers: Mapping[str, str], body: bytes) -> str:  # noqa: ARG002 - the signature is given
         """Accept the body."""
+        return ""
 
 
 @contextlib.asynccontextmanager

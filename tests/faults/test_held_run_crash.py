@@ -1,4 +1,4 @@
-"""A process dies at every statement of a hold, an approval and a discard; the next process ends in the exact state."""
+"""A process dies at every statement of a hold, an approval, a discard or a rollback; the next one ends in the exact state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pytest
 from ingestd.core.guard import Guard
 from ingestd.core.record import Partition
 from ingestd.mirror.port import RunSummary, Snapshot
+from ingestd.mirror.rollback import RunSelection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
 from tests.contract.mirror_intake import Row, entries, hashes
 from tests.support.crashing_sqlite import each_death
 
+PARTITION = Partition(name="p", deletes="remove")
 GUARD = Guard(removed_percent=20, changed_percent=20, minimum=5)
 BEFORE: list[Row] = [(f"k{number}", "1") for number in range(6)]
 WRONG: list[Row] = BEFORE[:1]
@@ -22,7 +24,7 @@ AFTER: list[Row] = [*BEFORE[:2], ("k2", "7"), ("k3", "7"), ("new", "7")]
 
 
 def read(mirror: SqliteMirror, rows: list[Row], version: int) -> RunSummary:
-    state = mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d")
+    state = mirror.intake.open_partition("pipe", PARTITION, SINK, "d")
     known = state.snapshot().hashes if state.snapshot is not None else None
     new = rows if known is None else [row for row in rows if hashes([row])[0] not in known]
     run = mirror.intake.begin_run(state.id, snapshot=True, whole=known is None, guard=GUARD)
@@ -58,7 +60,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("run_finisher", "run_effect", "intake_store"):
+    for module in ("run_finisher", "run_effect", "intake_store", "undo_plan"):
         monkeypatch.setattr(f"ingestd.mirror.sqlite.runs.{module}.PAGE", 2)
 
 
@@ -83,7 +85,7 @@ def test_after_a_crash_at_any_statement_an_approved_run_is_delivered_exactly(tem
         if (
             crash_point.reached
             and not approved
-            and mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").cursor == {"version": 1}
+            and mirror.intake.open_partition("pipe", PARTITION, SINK, "d").cursor == {"version": 1}
         ):
             deliver(mirror, service)
             assert service == dict(BEFORE), f"{at}: a run that was not approved was delivered"
@@ -137,5 +139,42 @@ def test_after_a_crash_at_any_statement_a_discarded_run_is_not_delivered(templat
         deliver(mirror, service)
         assert service == dict(BEFORE), (crash_point.at, crash_point.statement)
         read(mirror, BEFORE, 5)
-        assert mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").withheld is None
+        assert mirror.intake.open_partition("pipe", PARTITION, SINK, "d").withheld is None
     assert crash_point.at > 40, "the crash points cover the work"
+
+
+def test_after_a_crash_at_any_statement_a_rollback_is_complete_or_has_not_begun(template: Path, tmp_path: Path) -> None:
+    """It restores changed entries, removes created ones, creates removed ones, and holds the content of the run."""
+    wrong = tmp_path / "wrong.db"
+    wrong.write_bytes(template.read_bytes())
+    mirror = SqliteMirror.open(wrong)
+    replace_and_approve(mirror)
+    delivered: dict[str, str | None] = dict(BEFORE)
+    deliver(mirror, delivered)
+    number = mirror.status.past_runs("pipe", limit=1)[0].summary.id
+    mirror.close()
+    assert delivered == dict(AFTER)
+    selection = RunSelection(run=number)
+    begun = 0
+    for crash_point, mirror in each_death(wrong, tmp_path, lambda one: one.intake.roll_back(selection, by="root")):
+        at = (crash_point.at, crash_point.statement)
+        service = dict(delivered)
+        mirror.intake.activate(["pipe"])
+        if not mirror.status.held_runs():
+            deliver(mirror, service)
+            assert service == delivered, f"{at}: a rollback that has not begun has changed something"
+            mirror.intake.roll_back(selection, by="root")
+        else:
+            begun += 1
+        again = read(mirror, AFTER, 4)
+        deliver(mirror, service)
+        assert service == dict(BEFORE), at
+        (held,) = mirror.status.held_runs()
+        assert (held.run, held.created, held.updated, held.removed) == (number, 1, 2, 2), at
+        assert again.withheld is not None
+        mirror.intake.approve(number)
+        deliver(mirror, service)
+        assert service == delivered, at
+        assert mirror.status.pending() == 0, at
+    assert crash_point.at > 10, "the crash points cover the work"
+    assert begun > 5, "some of them are in the middle of it"

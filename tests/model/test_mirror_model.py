@@ -33,8 +33,9 @@ from ingestd.core.record import Partition
 from ingestd.intake import Reader
 from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.rollback import RunSelection
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.entries.former_values import KEPT as FORMER
+from ingestd.mirror.sqlite.entries.former_values import MOST
 from tests.support.scripted_source import Script, ScriptedConnector
 
 T = TypeVar("T")
@@ -67,6 +68,9 @@ class MirrorModel(RuleBasedStateMachine):
         # and its entries (None: it was discarded).
         self.unread: set[str] = set()
         self.withheld: dict[str, tuple[int, dict[str, str]] | None] = {}
+        # What was wanted before and after the last run that changed it, with the entries of its partition; None: not known.
+        self.undoable: tuple[dict[str, str], dict[str, str]] | None = None
+        self.was_rolled_back = False
         self.folder = Path(tempfile.mkdtemp())
         self.patch = pytest.MonkeyPatch()
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART", "ABSENT_SECONDS"):
@@ -114,6 +118,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.unread.add(partition)
         was_discarded = self.withheld.get(partition, ()) is None
         expected = self.is_held(partition) if partition in self.known and not was_discarded else None
+        if self.was_rolled_back:  # the same content is held, whatever the guard says
+            expected = None
         self.read()
         assert expected is None or expected == (partition in self.withheld), "the guard decides as the model does"
 
@@ -166,6 +172,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.named.update(made)
         self.left -= made.keys()
         if self.script.deletes == "remove":
+            self.undoable = (self.wanted, made) if self.wanted != made else self.undoable
+            self.was_rolled_back = False
             self.wanted = made
         else:
             self.wanted.update(made)
@@ -189,6 +197,32 @@ class MirrorModel(RuleBasedStateMachine):
         self.deliverable(made)
         if summary.collided:  # the daemon reads again what the differences left open
             self.read()
+
+    @precondition(
+        lambda self: self.undoable and not self.refused | self.dropped | self.strange | self.adopted | self.left
+    )
+    @rule(crashes=st.booleans())
+    def roll_back(self, crashes: bool) -> None:
+        """Restore what was wanted before the last run, and expect its content to be held."""
+        assert self.undoable is not None
+        before, made = self.undoable
+        changed = [
+            one.summary.id
+            for one in self.mirror.status.past_runs(self.pipeline, limit=1_000)
+            if one.summary.created or one.summary.updated or one.summary.removed
+        ]
+        keys = [key for key in {**before, **made} if before.get(key) != made.get(key)]
+        done = self.mirror.intake.roll_back(RunSelection(run=max(changed)), by="root")
+        assert (done.changed, done.left_count) == (len(keys), 0)
+        self.wanted, self.undoable, self.was_rolled_back = before, None, True
+        held = [one.run for one in self.mirror.status.held_runs()]
+        if "p" not in self.withheld:
+            self.withheld["p"] = (max(changed), made)
+            assert held == [max(changed)]
+        self.unread.add("p")
+        if crashes:
+            self.crash()
+        self.read()
 
     @rule(which=st.integers(0, 1))
     def discard(self, which: int) -> None:
@@ -396,6 +430,7 @@ class MirrorModel(RuleBasedStateMachine):
         """Read the sources, and expect only their present content; all other entries in the service are unexplained."""
         self.unread = set(self.script.contents)
         self.read()
+        self.undoable, self.was_rolled_back = None, False
         self.left = set(self.service) - self.wanted.keys()
         for excuse in (self.refused, self.dropped, self.strange, self.adopted):
             excuse.clear()
@@ -458,6 +493,7 @@ class MirrorModel(RuleBasedStateMachine):
     @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))
     def the_sink_is_adopted(self, strange: dict[str, str]) -> None:
         """Adopt the present values of the service; nothing that the sources want is lost."""
+        self.undoable = None
         sink = self.sink_id()
         if sink is None or self.claims:
             return
@@ -484,7 +520,7 @@ class MirrorModel(RuleBasedStateMachine):
             return
         for key in ("a", "b", "c", "d"):
             former = self.mirror.status.former_values(key)
-            assert len(former) <= FORMER
+            assert len(former) <= MOST
             assert all(one.read_at is not None or not one.run for one in former), (
                 "a run that explains a value was pruned"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -31,12 +32,12 @@ def row_of(reject: Reject) -> str:
 def test_an_example_gives_the_output_that_the_page_shows(tmp_path: Path, entries: str, files: str, output: str) -> None:
     file_format = re.match(r"# format: (.*)\n", entries)
     *tables, (name, content) = FILES.findall(files)
-    settings = {"file_format": file_format[1] if file_format else "{type: csv}", "tables": dict(tables)}
+    given: dict[str, Any] = {"file_format": file_format[1] if file_format else "{type: csv}", "tables": dict(tables)}
     if output.startswith(rejected := f"{name} is rejected: "):
         with pytest.raises(SourceBroken, match=f"^{re.escape(output.removeprefix(rejected).rstrip())}$"):
-            map_files(tmp_path, entries, {name: content}, **settings)
+            map_files(tmp_path, entries, {name: content}, **given)
         return
-    found = map_files(tmp_path, entries, {name: content}, **settings)
+    found = map_files(tmp_path, entries, {name: content}, **given)
     lines = [f"{key} = {value}" + (f" ({kind})" if kind != "scalar" else "") for key, value, kind in found.entries]
     lines += [f"{row_of(reject)} rejected: {reject.reason}" for reject in found.rejects]
     assert lines == output.splitlines()

@@ -1,57 +1,42 @@
-"""The first pipeline of the README: its configuration and its commands, pasted as one block, with a free port."""
+"""The README: its first pipeline, pasted as one block, with a free port; its links, its length and its picture."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from tests.support.executed_page import run_page
+from tests.support.workspaced_process import free_port
 
-README = Path(__file__).parents[2] / "README.md"
-BINARIES = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks() -> tuple[str, str]:
-    """Return the configuration and the commands below "Your first own pipeline"."""
-    part = README.read_text().partition("## Your first own pipeline")[2].partition("\n## ")[0]
+def test_the_first_pipeline_works_when_its_commands_are_pasted_as_one_block(tmp_path: Path) -> None:
+    port = str(free_port())
+    part = README.partition("## First pipeline")[2].partition("\n## ")[0].replace("8400", port)
     (configuration,) = re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
-    (commands,) = re.findall(r"```sh\n(.*?)```", part, re.DOTALL)
-    return configuration, commands
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is missing: install Debian's package curl")
-def test_the_commands_work_when_they_are_pasted_as_one_block(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    configuration, commands = (text.replace("8400", port) for text in blocks())
-    # The admin port is the next one, which may be in use.
-    commands = commands.replace("workspaced serve", f"workspaced serve --admin-port 0 --port {port}")
-    commands = commands.replace(". .venv/bin/activate", f"PATH={BINARIES}:$PATH")
-    (tmp_path / "ingestd.yaml").write_text(configuration)
+    assert len(configuration.splitlines()) == 6
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / "run.csv").write_text("part_number,mass_kg\n00417,0.10\n01523,2\n")
-    with subprocess.Popen(
-        ["/bin/bash", "-e"],
-        cwd=tmp_path, env={**os.environ, "NO_PROXY": "*"}, text=True, start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as shell:  # fmt: skip
-        try:
-            # The service is a child of the shell; the block ends with it.
-            output, _ = shell.communicate(f"{commands}\nkill %1\nwait %1 || true\n", timeout=100)
-        finally:
-            if shell.poll() is None:
-                os.killpg(shell.pid, signal.SIGKILL)
-    assert shell.returncode == 0, output
+    # The admin port is the next one, which may be in use.
+    named = part.replace("```yaml\n", "```yaml\n# ingestd.yaml\n")
+    output = run_page(named, tmp_path, {"WORKSPACED_SERVE_PORT": port, "WORKSPACED_ADMIN_PORT": "0"})
     assert "2 entries delivered, 0 pending, 0 rejected." in output
     assert "00417.mass = 0.10" in output
-    assert "Nothing is rejected." in output
-    assert "run.csv was read" in output
-    assert "2 entries, as delivered" in output
-    assert not re.search(r"Traceback|refused|mistake", output.replace("has no mistake", "")), output
+    assert "Traceback" not in output
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
+
+
+def test_its_links_exist_and_it_is_read_in_a_minute() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#([^)]+))?\)", README)
+    assert len(links) > 10
+    for path, anchor in links:
+        assert (ROOT / path).is_file(), path
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}, anchor
+    assert len(re.sub(r"```.*?```", "", README, flags=re.DOTALL).split()) <= 500
+    assert "curl" not in README
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert [(ROOT / one).stat().st_size < 100_000 for one in pictures] == [True]

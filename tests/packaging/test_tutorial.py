@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
-
-import pytest
 
 from tests.support.executed_page import run_page, shown_lines
 from tests.support.workspaced_process import free_port
@@ -13,7 +10,6 @@ from tests.support.workspaced_process import free_port
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is missing: install Debian's package curl")
 def test_the_commands_of_the_tutorial_print_what_it_shows(tmp_path: Path) -> None:
     port = str(free_port())
     text = PAGE.read_text(encoding="utf-8").replace("8400", port)
@@ -22,3 +18,5 @@ def test_the_commands_of_the_tutorial_print_what_it_shows(tmp_path: Path) -> Non
     shown = shown_lines(text)
     assert shown
     assert [line for line in shown if line not in output] == [], output
+    assert ", run 3\n" in output  # the run that the page rolls back
+    assert "curl" not in text

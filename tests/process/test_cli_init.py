@@ -23,7 +23,7 @@ import pytest
 from ingestd.commands.initial_configuration.sample import glob_of
 from tests.support.daemon_process import environment, here
 from tests.support.postgres_databases import databases
-from tests.support.workspaced_process import WorkspaceService, new_key
+from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
 
 CSV = "part number,mass_kg,note,${env:HOME}\n00417,0.10,steel,1\n00418,2,cast: iron,2\n"
 
@@ -33,10 +33,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
     """The address of a real service with a workspace Rover, and a key."""
     data = tmp_path_factory.mktemp("service")
     key = new_key(data)
+    assert workspaced("workspaces", "create", "Rover", "--data", str(data)).returncode == 0
     with WorkspaceService(data) as running:
-        with running.client(key) as client:
-            client.post("/v1/workspace", json={"label": "Rover"}).raise_for_status()
         yield running.url, key
+
+
+def test_a_service_without_a_workspace_is_answered_by_the_command_that_creates_one(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    with WorkspaceService(data) as running:
+        refused = here(tmp_path, "init", "--yes", "--url", running.url, INGESTD_API_KEY=key)
+    assert refused.returncode == 5
+    assert "Create one first, for example with 'workspaced workspaces create LABEL'." in refused.stderr
 
 
 def delivered(folder: Path, key: str) -> dict[str, str]:

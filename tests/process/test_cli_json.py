@@ -35,6 +35,7 @@ WORDS = {
     "rejected show": ["--pipeline", "budget"],
     "drift": [],
     "cursor show": ["budget"],
+    "rollback": ["--since", "2000-01-01", "--dry-run"],
 }
 
 

@@ -45,7 +45,7 @@ def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scen
     assert (planned.returncode, synced.returncode) == (8, 8)
     sentence = f" by {getpass.getuser()}: its source is not read, and 0 pending entries of it are not sent."
     for printed in (planned.stderr, synced.stderr, scene.here("status").stdout):
-        assert "parts: It is paused since 20" in printed
+        assert "It is paused since 20" in printed
         assert f"{sentence} 'ingestd resume parts' ends the pause." in printed
     assert masses(scene) == {**{f"{part}.mass": mass for part, mass in PARTS.items()}, "f.mass": "6", "g.mass": "7"}
     (found,) = json.loads(scene.here("status", "--json").stdout)["paused"]

@@ -70,10 +70,11 @@ def test_a_form_of_another_site_is_refused(headers: dict[str, str], acting: tupl
 def test_a_form_without_the_token_of_this_process_is_refused(token: str, acting: tuple[Daemon, httpx.Client]) -> None:
     daemon, client = acting
     before = len([one for one in daemon.events if one.get("event") == "rejections_retried"])
-    for data in ({"all": "1"}, {"all": "1", "form_token": token}):
-        response = client.post("/rejected/retry", data=data, headers={"Origin": origin(client)})
-        assert response.status_code == 403
-        assert "This form is from another page" in response.text
+    for path in ("/rejected/retry", "/held/1/approve", "/runs/1/rollback"):
+        for data in ({"all": "1"}, {"all": "1", "form_token": token}):
+            response = client.post(path, data=data, headers={"Origin": origin(client)})
+            assert response.status_code == 403
+            assert "This form is from another page" in response.text
     assert len([one for one in daemon.events if one.get("event") == "rejections_retried"]) == before
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -96,6 +97,8 @@ def on_a_terminal(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Scr
 def test_on_a_terminal_it_keeps_running_shows_arrivals_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     with on_a_terminal(tmp_path) as (demo, screen):
         folder = Path(screen.wait_for(r"Change or add files in (\S+)/drop\n")[1])
+        page = screen.wait_for(r"See the values: (http://\S+)/ui\n  The key to sign in with: (\S+)\n")
+        assert httpx.get(f"{page[1]}/v1/workspace", headers={"x-api-key": page[2]}).json()[0]["label"] == "Demo"
         screen.wait_for(r"Ctrl-C stops the demo")
         drop(folder, "mass-budget-2.csv", "part_number,mass_kg,margin_percent\n90001,1.5,10\n90002,2.50,20\n")
         screen.wait_for(r"Mass budget in Demo: 4 entries delivered")

@@ -25,7 +25,7 @@ Act: TypeAlias = dict[str, str] | Literal["deliver", "restart", "prune"]
 ACTS = st.lists(st.one_of(CONTENT, st.sampled_from(["deliver", "restart", "prune"])), min_size=4, max_size=25)
 Known: TypeAlias = tuple[str, str, str]
 """Value, ending and delivery."""
-KEPT = 2
+KEPT, MOST = 2, 4
 
 
 class TracedPipeline:
@@ -37,7 +37,8 @@ class TracedPipeline:
         self.time = 1_000.0
         self.present: dict[str, str] = {}
         self.delivered: set[str] = set()
-        self.former: defaultdict[str, list[Known]] = defaultdict(list)
+        self.former: defaultdict[str, list[tuple[int, Known]]] = defaultdict(list)
+        """Each with the hour in which it ended."""
         self.open()
 
     def open(self) -> None:
@@ -49,7 +50,7 @@ class TracedPipeline:
         )  # fmt: skip
 
     async def act(self, act: Act) -> None:
-        self.time += 1
+        self.time += 600
         if act == "restart":
             self.mirror.close()
             self.open()
@@ -67,10 +68,10 @@ class TracedPipeline:
         for key, value in list(self.present.items()):
             state = "delivered" if key in self.delivered else "pending"
             if key in content and content[key] != value:
-                self.former[key].append((value, "replaced", state))
+                self.former[key].append((int(self.time // 3600), (value, "replaced", state)))
                 self.delivered.discard(key)
             elif key not in content and self.script.deletes == "remove":
-                self.former[key].append((value, "removed", state))
+                self.former[key].append((int(self.time // 3600), (value, "removed", state)))
                 del self.present[key]
                 self.delivered.discard(key)
         self.delivered -= content.keys() - self.present.keys()
@@ -85,7 +86,11 @@ class TracedPipeline:
     def check(self) -> None:
         for key in KEYS:
             found = self.mirror.status.former_values(key)
-            expected = self.former[key][-KEPT:]
+            ended = self.former[key]
+            hourly = [
+                one for place, (hour, one) in enumerate(ended[:-KEPT]) if not place or ended[place - 1][0] != hour
+            ]
+            expected = [*hourly, *(one for _, one in ended[-KEPT:])][-MOST:]
             assert [(one.value, one.ending, one.delivery) for one in reversed(found)] == expected
             assert all(one.read_at is not None and one.partition == "p" and one.run for one in found)
             assert all((one.delivered_at is not None) == (one.delivery == "delivered") for one in found)
@@ -96,6 +101,7 @@ class TracedPipeline:
 def test_the_former_values_are_those_of_a_dictionary(acts: list[Act], deletes: Literal["keep", "remove"]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr("ingestd.mirror.sqlite.entries.former_values.KEPT", KEPT)
+        patch.setattr("ingestd.mirror.sqlite.entries.former_values.MOST", MOST)
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART"):
             patch.setattr(f"ingestd.mirror.sqlite.runs.pruner.{bound}", 0)
         pipeline = TracedPipeline(Path(folder), deletes)

@@ -18,7 +18,7 @@ class ServiceVerbs(Verbs):
     verbs: ClassVar[Mapping[str, str]] = {
         "serve": "Serve until SIGTERM or Ctrl-C.",
         "keys": "API keys: create, list, rotate, revoke.",
-        "workspaces": "Workspaces: list, restore.",
+        "workspaces": "Workspaces: create, list, restore.",
         "files": "Files: list, restore.",
         "migrate": "Migrate the database to the schema of this program.",
         "backup": "Copy all data into the new FOLDER, while the service runs or not.",

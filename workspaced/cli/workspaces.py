@@ -1,23 +1,65 @@
-"""``workspaced workspaces``: list and restore workspaces."""
+"""``workspaced workspaces``: create, list and restore workspaces."""
 
 from __future__ import annotations
+
+import uuid
 
 import click
 
 from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
+from workspaced.cli.failure import Failure
 from workspaced.cli.listing import Row, json_option, print_rows
+from workspaced.core.clock import now_ms
+from workspaced.core.members import read_body
+from workspaced.core.problems import Invalid
+from workspaced.core.text import normalised
 from workspaced.core.timestamps import stamp
-from workspaced.resources.workspaces import retention
+from workspaced.http.operations import Author
+from workspaced.resources.workspaces import events, retention, store
 from workspaced.resources.workspaces.retention import ListedWorkspace, every_workspace
+from workspaced.resources.workspaces.rules import NewWorkspace
+from workspaced.resources.workspaces.store import StoredWorkspace
+from workspaced.security.audit_log import SYSTEM
+from workspaced.security.permissions import Principal
+from workspaced.settings.model import Limits
 from workspaced.storage.address import Address
+from workspaced.storage.port import Transaction
 
+_SYSTEM = Principal(name=SYSTEM.principal, key_id="", everywhere=frozenset(), by_workspace={})
 _COLUMNS = ("id", "label", "created", "deleted", "state")
 
 
 @click.group()
 def workspaces() -> None:
-    """Workspaces: list, restore."""
+    """Workspaces: create, list, restore."""
+
+
+@workspaces.command()
+@click.argument("label")
+@json_option
+@address_option
+def create(label: str, address: Address, *, as_json: bool) -> None:
+    """Create a workspace with this LABEL, and print its id. Keys with a role in all workspaces may use it.
+
+    A label that a workspace has already is refused: a pipeline that names it would be paused.
+    """
+    try:
+        new, _ = read_body(NewWorkspace, {"label": label}, Limits())
+    except Invalid as problem:
+        raise Failure(f"The {problem.detail.removeprefix('/')}", 2) from problem
+
+    def work(tx: Transaction) -> StoredWorkspace:
+        same = [one.id for one in store.list_workspaces(tx) if normalised(one.label) == normalised(new.label)]
+        if same:
+            raise Failure(f"A workspace has the label '{new.label}' already: {', '.join(same)}.", 1)
+        author = Author(principal=_SYSTEM, now=now_ms())
+        created = store.create_workspace(tx, author, new, workspace_id=str(uuid.uuid4()), root_block=str(uuid.uuid4()))
+        events.emit_created(tx, author, created)
+        return created
+
+    created = in_transaction(address, work)
+    print_rows(("id", "label"), [{"id": created.id, "label": created.label}], as_json=as_json)
 
 
 @workspaces.command("list")

@@ -9,7 +9,7 @@ import msgspec
 
 from workspaced.events.outbox import emit
 from workspaced.events.payload import DomainEvent
-from workspaced.http.operations import Call
+from workspaced.http.operations import Author
 from workspaced.storage.port import Transaction
 
 _FOLLOWING_MEMBERS = frozenset({"updated_at", "updated_by"})
@@ -18,12 +18,12 @@ _NO_COUNTS: Mapping[str, int] = {}
 
 
 def record_change(
-    tx: Transaction, call: Call, workspace_id: str, event: DomainEvent, *, counts: Mapping[str, int] = _NO_COUNTS
+    tx: Transaction, author: Author, workspace_id: str, event: DomainEvent, *, counts: Mapping[str, int] = _NO_COUNTS
 ) -> None:
     """Append a row to the audit log, and emit the event. The action of the row is the type of the event."""
     changed = tuple(event.previous)
-    call.note(tx, event.type, event.id, workspace_id=workspace_id, changed=changed, counts=counts)
-    emit(tx, call, workspace_id, event)
+    author.note(tx, event.type, event.id, workspace_id=workspace_id, changed=changed, counts=counts)
+    emit(tx, author, workspace_id, event)
 
 
 def changed_members(

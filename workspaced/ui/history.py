@@ -7,18 +7,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from workspaced.core.problems import NotFoundProblem
 from workspaced.core.timestamps import microseconds
 from workspaced.http.responses import Response
-from workspaced.security.permissions import DATA_SINKS_WRITE
+from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, parse_response
+from workspaced.ui.renderer import PageView, entry_digest, page_view
 from workspaced.ui.value_chart import HEIGHT, WIDTH, ValueChart, quantity_of, value_chart
 from workspaced.ui.workspaces import SECTION
 
 _PAGE_LENGTH: Final = 50
 _CHARTED: Final = 1_000
+_PAGES_SEARCHED: Final = 3
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 
@@ -76,9 +78,9 @@ async def show_entry_history(request: PageRequest) -> PageView:
     """Show the changes of an entry, the newest first; on the first page with a chart if the values are numbers."""
     workspace, sink, kept = await _sink(request)
     key = request.names["key"]
-    path = ("workspace", request.names["workspace"], "data-sink-history", request.names["sink"], "entry", key)
+    path = _entry_path(request)
     cursor = request.query.get("cursor", "")
-    found = await request.get(*path, take=str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {}))
+    found = await _changes(request, cursor)
     chart = None
     if not cursor and _are_numbers(found.value):
         chart = _chart((await request.get(*path, take=str(_CHARTED))).value)
@@ -91,6 +93,9 @@ async def show_entry_history(request: PageRequest) -> PageView:
         key=key,
         kept=kept,
         changes=found.value,
+        shown=await present_digest(request),
+        cursor=cursor,
+        may_push=request.may(DATA_SINKS_PUSH),
         is_later=bool(cursor),
         next=_next(request, found),
         chart=chart,
@@ -98,6 +103,45 @@ async def show_entry_history(request: PageRequest) -> PageView:
         chart_width=WIDTH,
         chart_height=HEIGHT,
     )
+
+
+async def present_digest(request: PageRequest) -> str:
+    """Return the digest of the entry of the URL; empty if there is none."""
+    names = request.names
+    path = ("workspace", names["workspace"], "data-sink", names["sink"], names["key"])
+    response = await request.api.request("GET", *path, counted=False)
+    if response.status == NotFoundProblem.status:
+        return ""
+    return entry_digest((await parse_response(response)).record)
+
+
+async def find_former(request: PageRequest) -> Mapping[str, Any]:
+    """Return the value before the change that a form names, which may be on a later page now.
+
+    Raises:
+        PageRefused: the change is not kept any more.
+    """
+    cursor = request.form.get("cursor", "")
+    for _ in range(_PAGES_SEARCHED):
+        found = await _changes(request, cursor)
+        for change in found.value:
+            if change["id"] == request.form.get("change") and change["before"]:
+                former: Mapping[str, Any] = change["before"]
+                return former
+        cursor = found.next_cursor
+        if not cursor:
+            break
+    raise PageRefused(NotFoundProblem.status, "Not restored", "This change is not in the history any more.")
+
+
+async def _changes(request: PageRequest, cursor: str) -> ApiResponse:
+    return await request.get(*_entry_path(request), take=str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {}))
+
+
+def _entry_path(request: PageRequest) -> tuple[str, ...]:
+    """Return the path of an entry's history in the API, below ``/v1``."""
+    names = request.names
+    return ("workspace", names["workspace"], "data-sink-history", names["sink"], "entry", names["key"])
 
 
 async def _sink(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:

@@ -73,6 +73,8 @@ async def _with_service(
                 say("")
                 say(f"The demo keeps running. Change or add files in {folder / 'drop'}")
                 say("  named mass-budget*.csv, bench-run-*.csv or *.ndjson, with the columns of the existing files.")
+                say(f"See the values: {environment['INGESTD_DEMO_URL']}/ui")
+                say(f"  The key to sign in with: {environment['INGESTD_DEMO_KEY']}")
                 say("Ctrl-C stops the demo and removes its files.")
                 live.on = True
                 await asyncio.Event().wait()

@@ -84,7 +84,7 @@ def configuration_text(chosen: InitialSettings) -> str:
         *_key_lines(chosen),
         "    entries:",
         *(_entries_line(chosen.key, one) for one in chosen.entries),
-        "    # A run that removes more than half of the entries, or changes most numbers by a factor such as 1000, is held",
+        "    # A run that removes at least half of the entries, or changes as many numbers by a factor such as 1000, is held",
         "    # until 'ingestd approve' or 'ingestd discard'.",
         "    guard: {removed: 50}",
         f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}",

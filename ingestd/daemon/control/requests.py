@@ -13,6 +13,7 @@ from ingestd.daemon.control.time_zone import used_zone, zone_of
 from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.settings.drift import Mode
 
 
@@ -112,6 +113,25 @@ class PipelineControlled(msgspec.Struct, frozen=True, kw_only=True):
     is_done: bool = True
 
 
+class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
+    """Undo what runs have delivered; the response is `RunsUndone`. ``only_plan``: return what would be undone."""
+
+    selection: RunSelection
+    only_plan: bool
+
+
+class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
+    """What was undone, or would be. ``refusal``: why the runs can't be rolled back, or empty.
+
+    ``unchecked``: sinks that could not be compared with the service, each with the reason. Changes by other programs there are
+    known only as far as the last comparison found them.
+    """
+
+    refusal: str = ""
+    done: Rollback | None = None
+    unchecked: tuple[str, ...] = ()
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration and its secrets again and apply what changed; the response is `Reloaded`."""
 
@@ -148,6 +168,7 @@ Request: TypeAlias = (
     | MoveCursor
     | DecideRun
     | ControlPipeline
+    | RollBack
     | Reload
 )
 Response: TypeAlias = (
@@ -160,6 +181,7 @@ Response: TypeAlias = (
     | CursorsMoved
     | RunDecided
     | PipelineControlled
+    | RunsUndone
     | Reloaded
 )
 
@@ -173,6 +195,7 @@ _RESPONSES: dict[type[Request], Any] = {
     MoveCursor: CursorsMoved,
     DecideRun: RunDecided,
     ControlPipeline: PipelineControlled,
+    RollBack: RunsUndone,
     Reload: Reloaded,
 }
 

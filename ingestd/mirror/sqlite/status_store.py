@@ -36,6 +36,7 @@ from ingestd.mirror.reports import (
     PipelinePause,
     StoredCursor,
 )
+from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite.entries.former_values import read_former
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
@@ -43,6 +44,7 @@ from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.history import history, past_runs
+from ingestd.mirror.sqlite.runs.undo_plan import plan_rollback
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5
@@ -297,6 +299,15 @@ class Observer:
         with self._view() as connection:
             rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
             return [from_row(HeldDifference, row) for row in rows]
+
+    def rollback_plan(self, selection: RunSelection) -> Rollback:
+        """Return what a rollback would change now. Reads all entries.
+
+        Raises:
+            NotRolledBack: there is no such run or sink, or the run has delivered nothing.
+        """
+        with self._view() as connection:
+            return plan_rollback(connection, selection)
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
         """Return the cursors of the named partitions, or of all that the source still has, by name."""

@@ -78,6 +78,18 @@ class RunReleased(Event, frozen=True, kw_only=True):
     by: str
 
 
+class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
+    """Entries have the values again that they had before some runs. ``left``: keys that changed since. ``by``: the account."""
+
+    chosen: str
+    runs: int
+    restored: int
+    removed: int
+    created: int
+    left: int
+    by: str
+
+
 class RecordsParked(WarningEvent, frozen=True, kw_only=True):
     """Some records of a partition were rejected; the sentence has the first one's location and reason."""
 

@@ -126,7 +126,8 @@ async def test_a_response_announces_the_end_of_its_key_30_days_before(http: http
     # contract A3
     async def announced(key: str) -> str | None:
         response = await http.get("/v1/workspace", headers={"x-api-key": key})
-        return response.headers.get(KEY_EXPIRES)
+        found: str | None = response.headers.get(KEY_EXPIRES)
+        return found
 
     for days, is_near in ((29, True), (31, False)):
         made = await _made(http, expiresAt=_in(days=days))

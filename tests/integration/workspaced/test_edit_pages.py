@@ -609,3 +609,75 @@ async def test_a_key_that_may_not_write_webhooks_sees_no_buttons_and_is_refused(
         )
         assert refused.status_code == 403
         assert (await reader.get(made.headers["Location"].replace("/v1/", "/ui/"))).status_code == 404
+
+
+def restore_forms(page: httpx.Response) -> list[dict[str, str]]:
+    """Return the fields of the forms that restore former values, the newest change first."""
+    return [
+        dict(HIDDEN.findall(form.partition("</form>")[0]))
+        for form in re.split(r'action="[^"]*/restore">', page.text)[1:]
+    ]
+
+
+async def test_a_former_value_is_restored_as_an_edit_and_that_can_be_undone(
+    app: Application, browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey
+) -> None:
+    workspace = await workspace_of(http)
+    sink = await sink_of(http, workspace)
+    api = f"/v1/workspace/{workspace}/data-sink/{sink}"
+    entry = f"/ui/workspaces/{workspace}/sinks/{sink}/entries/mass"
+    await http.patch(f"/v1/workspace/{workspace}/data-sink-history/{sink}", json={"changes": 1000})
+
+    async def write(value: str, data_type: str = "scalar") -> None:
+        item = {"key": "mass", "value": value, "dataType": data_type}
+        assert (await http.post(f"{api}/mass", json=item)).is_success
+
+    async def stored() -> tuple[str | None, str]:
+        found = (await http.get(f"{api}/mass")).json()
+        return found["value"], found["dataType"]
+
+    for value in ("1\r\n2", "1\n2"):
+        await write(value)
+    assert (await http.patch(f"{api}/mass", json={"value": None})).is_success
+    await write("3", "text")
+
+    async def restore(number: int, **changed: str) -> httpx.Response:
+        fields = restore_forms(await browser.get(f"{entry}/history"))[number]
+        return await browser.post(f"{entry}/restore", data={**fields, **changed}, headers=OWN)
+
+    assert len(restore_forms(await browser.get(f"{entry}/history"))) == 3, "the first change has no value before it"
+    assert (await restore(0)).headers["location"] == f"{entry}/history"
+    assert await stored() == (None, "scalar")
+    await restore(2)
+    assert await stored() == ("1\n2", "scalar")
+    await restore(4)
+    assert await stored() == ("1\r\n2", "scalar"), "line ends are restored exactly"
+    await restore(0)
+    assert await stored() == ("1\n2", "scalar"), "the newest change undoes the restoration"
+    newest = (await http.get("/v1/audit-log", params={"take": "1"})).json()[0]
+    assert (newest["action"], newest["principal"], newest["clientId"]) == (
+        "data_sink.entry.updated",
+        "anna",
+        "workspaced-ui",
+    )
+
+    await http.delete(f"{api}/mass")
+    await restore(0)
+    assert await stored() == ("1\n2", "scalar"), "a deleted entry is created again"
+
+    late = restore_forms(await browser.get(f"{entry}/history"))[1]
+    await write("4")
+    refused = await browser.post(f"{entry}/restore", data=late, headers=OWN)
+    assert refused.status_code == 409
+    assert "changed this entry at" in refused.text
+    for wrong, status in (({"change": "0"}, 404), ({"form_token": "0" * 64}, 403)):
+        assert (await restore(0, **wrong)).status_code == status
+    async with visiting(app) as reader:
+        await sign_in(reader, make_key("reader", "reader"))
+        shown = await reader.get(f"{entry}/history")
+        assert restore_forms(shown) == []
+        token = re.search(r'name="form_token" value="(\w+)"', shown.text)
+        assert token
+        stolen = {**restore_forms(await browser.get(f"{entry}/history"))[0], "form_token": token[1]}
+        assert (await reader.post(f"{entry}/restore", data=stolen, headers=OWN)).status_code == 403
+    assert await stored() == ("4", "scalar")

@@ -6,6 +6,8 @@ import json
 import uuid
 from pathlib import Path
 
+import pytest
+
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
 
 
@@ -29,6 +31,49 @@ def test_a_deleted_workspace_is_listed_and_restored_while_the_service_runs(tmp_p
         assert http.get(f"/v1/workspace/{gone}").json()["label"] == "Gone"
         newest = http.get("/v1/audit-log?take=1").json()[0]
         assert (newest["action"], newest["principal"], newest["resourceId"]) == ("workspace.restored", "system", gone)
+
+
+def test_a_workspace_is_created_while_the_service_runs_with_its_audit_rows_and_events(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    with WorkspaceService(data, "--dev") as service, service.client(key) as http:
+        hook = http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9999/", "dataEvents": ["workspace.created"]})
+        assert hook.status_code == 201, hook.text
+        header, line = workspaced("workspaces", "create", " Rover ", "--data", str(data)).stdout.splitlines()
+        assert header.split() == ["ID", "LABEL"]
+        workspace, label = line.split()
+        record = http.get(f"/v1/workspace/{workspace}").json()
+        assert (label, record["label"], record["createdBy"]) == ("Rover", "Rover", "system")
+        assert http.get(f"/v1/workspace/{workspace}/blocks").json()[0]["id"] == record["rootBlock"]
+        log = http.get(f"/v1/audit-log?workspaceId={workspace}&sortOrder=ASC").json()
+        assert [(row["action"], row["principal"]) for row in log] == [
+            ("workspace.created", "system"),
+            ("block.created", "system"),
+        ]
+        (sent,) = http.get(f"{hook.headers['location']}/deliveries").json()
+        assert (sent["type"], sent["workspaceId"]) == ("workspace.created", workspace)
+
+
+@pytest.mark.parametrize(
+    ("label", "code", "sentence"),
+    [
+        (" Ro\u0301ver", 1, "A workspace has the label 'Róver' already: "),
+        (" ", 2, "The label can't be blank."),
+        ("a\nb", 2, "The label may not hold control characters."),
+        ("x" * 256, 2, "The label may have 255 characters at the most."),
+    ],
+)
+def test_a_label_that_is_in_use_or_that_the_interface_refuses_creates_no_workspace(
+    tmp_path: Path, label: str, code: int, sentence: str
+) -> None:
+    made = workspaced("workspaces", "create", "Róver", "--json", "--data", str(tmp_path))
+    workspace = json.loads(made.stdout)
+    assert workspace == {"id": workspace["id"], "label": "Róver"}
+    refused = workspaced("workspaces", "create", label, "--data", str(tmp_path))
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert refused.stderr.startswith(f"workspaced: {sentence}")
+    assert (workspace["id"] in refused.stderr) == (code == 1)
+    assert len(workspaced("workspaces", "list", "--json", "--data", str(tmp_path)).stdout.splitlines()) == 1
 
 
 def test_a_workspace_that_cannot_be_restored_is_reported(tmp_path: Path) -> None:

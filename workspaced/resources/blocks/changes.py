@@ -7,7 +7,7 @@ from typing import Any
 
 from workspaced.events.outbox import emit, is_subscribed
 from workspaced.events.payload import DomainEvent
-from workspaced.http.operations import Call
+from workspaced.http.operations import Author, Call
 from workspaced.resources.blocks import store
 from workspaced.resources.blocks.records import block_record
 from workspaced.resources.blocks.values import PlacedBlock
@@ -64,9 +64,9 @@ def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: boo
     emit(tx, call, call.workspace_id, *(_event("deleted", one) for one in deleted))  # one for each block (contract B6)
 
 
-def record_creation(tx: Transaction, call: Call, placed: PlacedBlock) -> None:
+def record_creation(tx: Transaction, author: Author, placed: PlacedBlock) -> None:
     """Record and emit that a block was created."""
-    record_change(tx, call, placed.block.workspace_id, _event("created", placed))
+    record_change(tx, author, placed.block.workspace_id, _event("created", placed))
 
 
 def _record_update(tx: Transaction, call: Call, *, before: PlacedBlock, after: PlacedBlock) -> None:

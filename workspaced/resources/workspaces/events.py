@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workspaced.events.payload import DomainEvent
-from workspaced.http.operations import Call
+from workspaced.http.operations import Author, Call
 from workspaced.resources.blocks.changes import record_creation
 from workspaced.resources.blocks.store import get_placed
 from workspaced.resources.recorded_change import changed_members, record_change
@@ -13,10 +13,10 @@ from workspaced.resources.workspaces.store import StoredWorkspace, WorkspaceCont
 from workspaced.storage.port import Transaction
 
 
-def emit_created(tx: Transaction, call: Call, workspace: StoredWorkspace) -> None:
+def emit_created(tx: Transaction, author: Author, workspace: StoredWorkspace) -> None:
     """Record and emit that a workspace was created, with its root block."""
-    _record(tx, call, "created", workspace)
-    record_creation(tx, call, get_placed(tx, workspace.id, workspace.root_block))
+    _record(tx, author, "created", workspace)
+    record_creation(tx, author, get_placed(tx, workspace.id, workspace.root_block))
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: StoredWorkspace, after: StoredWorkspace) -> None:
@@ -33,7 +33,7 @@ def emit_deleted(tx: Transaction, call: Call, workspace: StoredWorkspace) -> Non
     _record(tx, call, "deleted", workspace)
 
 
-def _record(tx: Transaction, call: Call, verb: str, workspace: StoredWorkspace, **previous: object) -> None:
+def _record(tx: Transaction, author: Author, verb: str, workspace: StoredWorkspace, **previous: object) -> None:
     record = workspace_record(workspace, store.list_contents(tx, workspace))
     event = DomainEvent(type=f"workspace.{verb}", id=workspace.id, record=record, previous=previous)
-    record_change(tx, call, workspace.id, event)
+    record_change(tx, author, workspace.id, event)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
-from workspaced.http.operations import Call
+from workspaced.http.operations import Author, Call
 from workspaced.resources.workspaces.rules import NewWorkspace
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
@@ -42,7 +42,7 @@ class WorkspaceContents(NamedTuple):
 
 
 def create_workspace(
-    tx: Transaction, call: Call, new: NewWorkspace, *, workspace_id: str, root_block: str
+    tx: Transaction, author: Author, new: NewWorkspace, *, workspace_id: str, root_block: str
 ) -> StoredWorkspace:
     """Insert a workspace with its root block. Raises ConflictProblem: the id is in use."""
     if tx.one(_SQL["id_in_use"], {"id": workspace_id}):
@@ -56,7 +56,7 @@ def create_workspace(
         "guests_enabled": new.guests_enabled,
         "current_version": new.current_version,
         "statuses": json.dumps(new.statuses, ensure_ascii=False),
-        **call.authorship,
+        **author.authorship,
     }
     tx.run(_SQL["insert_workspace"], values)
     tx.run(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from workspaced.core.problems import NotFoundProblem, PreconditionFailedProblem
 from workspaced.http.responses import Response
+from workspaced.ui.addresses import see_other
 from workspaced.ui.edit.form import (
     NEW_ID,
     SHOWN,
@@ -19,6 +20,7 @@ from workspaced.ui.edit.form import (
     save,
 )
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
+from workspaced.ui.history import find_former
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, entry_digest, entry_values
 from workspaced.ui.workspaces import SECTION
@@ -71,6 +73,24 @@ async def delete_entry(request: PageRequest) -> PageView | Response:
     return await page.respond(request, lambda: _delete(request, key), to=lambda _: sink_address(request))
 
 
+async def restore_entry(request: PageRequest) -> Response:
+    """Write a former value of the history as an edit does, and show the history. Its first change can be undone in turn.
+
+    Raises:
+        PageRefused: the entry was changed meanwhile, or the API responds with an error.
+    """
+    former = entry_values(await find_former(request))
+    key = request.names["key"]
+    try:
+        if request.form.get(SHOWN):
+            await save(request, (*sink_path(request), key), former, values_of=entry_values, exact=True)
+        else:
+            await request.send("POST", *sink_path(request), body={"key": key, **former})
+    except ChangedMeanwhile as changed:
+        raise PageRefused(409, "Not restored", _changed_sentence(changed)) from changed
+    return see_other(sink_address(request, "entries", key, "history"))
+
+
 async def change_entry(request: PageRequest) -> PageView:
     """Perform one action of the grid. Show the row of the entry afterwards, and the form that undoes it.
 
@@ -101,11 +121,14 @@ async def change_entry(request: PageRequest) -> PageView:
             case _:
                 raise PageRefused(400, "Not done", "The page sent an unknown action. Reload it and try again.")
     except ChangedMeanwhile as changed:
-        record = changed.response.record
-        at = str(record["updatedAt"])
-        sentence = f"{record['updatedBy']} changed this entry at {at[:10]} {at[11:19]} UTC, so nothing was done."
-        return _changed(request, key, record, {}, problem=sentence, status=409)
+        return _changed(request, key, changed.response.record, {}, problem=_changed_sentence(changed), status=409)
     return _changed(request, key, after, undo)
+
+
+def _changed_sentence(changed: ChangedMeanwhile) -> str:
+    record = changed.response.record
+    at = str(record["updatedAt"])
+    return f"{record['updatedBy']} changed this entry at {at[:10]} {at[11:19]} UTC, so nothing was done."
 
 
 def _changed(

@@ -6,6 +6,7 @@ A field has the name of the API's member, so that the pointer of a mistake names
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -253,12 +254,13 @@ async def save(
     *,
     values_of: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     query: Mapping[str, str] | None = None,
+    exact: bool = False,
 ) -> ApiResponse:
     """Change the members of ``wanted`` that differ, unless the record was changed since its form was shown.
 
     The values of the form are compared, not the version of the record, because each written entry changes the version of its
     sink. If-Match covers the time between the comparison and the change. Return the record before the change.
-    ``query``: the query of the read.
+    ``query``: the query of the read. ``exact``: no browser has typed the values, so another line end is another value.
 
     Raises:
         ChangedMeanwhile: another user has changed a value of the form.
@@ -271,7 +273,8 @@ async def save(
         present = values_of(found.record)
         if shown_digest(present) != request.form.get(SHOWN, ""):
             raise ChangedMeanwhile(found, texts_of(present))
-        body = {name: value for name, value in wanted.items() if not _is_same(value, present[name])}
+        is_same: Callable[[object, object], bool] = operator.eq if exact else _is_same
+        body = {name: value for name, value in wanted.items() if not is_same(value, present[name])}
         if not body:
             return found
         try:

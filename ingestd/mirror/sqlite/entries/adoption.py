@@ -42,7 +42,9 @@ def adopt_entries(
     delivered = pending.filter(equal.fill_null(value=False))
     acknowledge_entries(connection, sink, delivered["key"].to_list(), delivered["segment"].unique().to_list())
     differing = pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create"))
-    keep_found(connection, differing.select("key", "value", "data_type"), sink=sink, at=at)
+    keep_found(
+        connection, differing.select("key", "value", "data_type", pl.col("old_run").alias("ended_by")), sink=sink, at=at
+    )
     _make_updates(connection, sink, differing)
     return delivered.height
 

@@ -242,10 +242,12 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     updated: int
 
 
-def remove_entries(target: WriteTarget, keys: list[str], *, any_partition: bool = False) -> Removed:
+def remove_entries(
+    target: WriteTarget, keys: list[str], *, any_partition: bool = False, ending: Ending = "removed"
+) -> Removed:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other one names.
 
-    ``any_partition``: also remove keys of other partitions.
+    ``any_partition``: also remove keys of other partitions. ``ending``: why their values end.
     """
     known = known_entries(target.connection, target.sink, keys)
     target.claimed.keep_unclaimed(_pending_segments(known))
@@ -266,7 +268,7 @@ def remove_entries(target: WriteTarget, keys: list[str], *, any_partition: bool 
     passed, updated = pass_on(target, gone["key"].to_list())
     if passed:
         gone = gone.filter(~pl.col("key").is_in(passed))
-    keep_former(target, gone["key"].to_list(), "removed")
+    keep_former(target, gone["key"].to_list(), ending)
     _store(target, gone, "delete")
     _resolve(target, gone)
     return Removed(removed=gone.height, updated=updated)

@@ -17,7 +17,10 @@ from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
-"""Former values of each entry."""
+"""The newest former values of each entry, without a gap."""
+
+MOST = 100
+"""Former values of each entry: before the newest ones, the first that ended in each hour."""
 
 AT_MOST = 1_000_000
 """Former values of all entries. The oldest ones are deleted, also those of removed entries."""
@@ -43,11 +46,15 @@ def keep_former(target: WriteTarget, keys: Sequence[str], ending: Ending) -> Non
 def keep_found(
     connection: sqlite3.Connection, found: pl.DataFrame, *, sink: int, at: float, ending: Ending = "overwritten"
 ) -> None:
-    """Store values of the service (unique key, value, data_type) that the daemon overwrites or removes."""
+    """Store values of the service (unique key, value, data_type) that the daemon overwrites or removes.
+
+    A column ``ended_by`` has the run of the value that overwrites it.
+    """
     if not found.height:
         return
-    rows = found.select("key", "value", pl.col("data_type").fill_null("")).iter_rows()
-    connection.executemany(SQL["former_add_found"], ((sink, *row, at, ending) for row in rows))
+    ended_by = pl.col("ended_by") if "ended_by" in found.columns else pl.lit(0)
+    rows = found.select("key", "value", pl.col("data_type").fill_null(""), ended_by).iter_rows()
+    connection.executemany(SQL["former_add_found"], ((sink, *row, at, by, ending) for *row, by in rows))
     _drop_beyond(connection, sink, json.dumps(found["key"].to_list()))
 
 
@@ -57,5 +64,5 @@ def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
 
 
 def _drop_beyond(connection: sqlite3.Connection, sink: int, keys: str) -> None:
-    connection.execute(SQL["former_drop_beyond"], {"sink": sink, "keys": keys, "kept": KEPT})
+    connection.execute(SQL["former_drop_beyond"], {"sink": sink, "keys": keys, "kept": KEPT, "most": MOST})
     connection.execute(SQL["former_drop_oldest"], (AT_MOST,))

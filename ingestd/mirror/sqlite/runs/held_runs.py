@@ -22,10 +22,11 @@ from ingestd.mirror.sqlite.sql import SQL
 class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
     """How a complete reading ended, and why its caller holds it; see `IntakeStore.finish_run`.
 
-    ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
+    ``cursor``: None only for a run that was rolled back after the cursor was reset. ``seen``: the row hashes; ``sections``: their
+    sections, see `ingestd.mirror.port.Snapshot`.
     """
 
-    cursor: Cursor
+    cursor: Cursor | None
     seen: pl.Series | None
     deletes: Removal
     partial: bool = False
@@ -38,17 +39,19 @@ class KnownHold(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a partition's held run.
 
     ``same_mapping``: the partition's mapping is still the one of the run. ``current``: no partition of the pipeline has changed
-    entries since.
+    entries since. ``rolled_back``: a person rolled it back, so that its content does not pass even if the guard would let it.
+    ``cursor`` is None if the partition had none then; ``content`` is empty if it was not known.
     """
 
     run: int
     state: str
     since: float
     content: str
-    cursor: Cursor
+    cursor: Cursor | None
     retries: int
     same_mapping: bool
     current: bool
+    rolled_back: bool
 
 
 def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
@@ -56,18 +59,34 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
     row = connection.execute(SQL["held_of_partition"], (partition,)).fetchone()
     if row is None:
         return None
-    *_, cursor, _, same, current = row
-    return from_row(KnownHold, row, cursor=json.loads(cursor), same_mapping=bool(same), current=bool(current))
+    *_, cursor, _, same, current, rolled_back = row
+    return from_row(
+        KnownHold,
+        row,
+        cursor=json.loads(cursor),
+        same_mapping=bool(same),
+        current=bool(current),
+        rolled_back=bool(rolled_back),
+    )
 
 
 def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | None:
     """Return the state of the held run with the content of this reading, or None.
 
-    A held run is only the same if its entries would be the same.
+    A held run is only the same if its entries would be the same. A person who rolled a run back meant its content.
     """
-    if known is None or seen is None or not known.same_mapping or (known.state == "held" and not known.current):
+    if known is None or seen is None or not known.same_mapping:
+        return None
+    if known.state == "held" and not (known.current or known.rolled_back):
         return None
     return known.state if known.content == digest_of(seen) else None
+
+
+def rollback_reasons(known: KnownHold | None) -> tuple[str, ...]:
+    """Return why a reading is held that may have the content of a run that was rolled back: that content is not known."""
+    if known is None or not known.rolled_back or not known.same_mapping or known.content or known.state == "approved":
+        return ()
+    return (f"Run {known.run} was rolled back, and it is not known whether the source has changed since.",)
 
 
 def hold(
@@ -98,6 +117,7 @@ def hold(
         "created": effect.created,
         "updated": effect.updated,
         "removed": effect.removed,
+        "rolled_back": int(bool(rollback_reasons(known))),
     }
     connection.execute(SQL["held_add"], row)
     if end.seen is not None:

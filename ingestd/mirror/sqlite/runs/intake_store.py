@@ -27,6 +27,7 @@ from ingestd.mirror.port import (
     Snapshot,
     WriteBatch,
 )
+from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_conflicts, pass_on
 from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
@@ -45,6 +46,7 @@ from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.runs.history import content_before
 from ingestd.mirror.sqlite.runs.pruner import Pruner
 from ingestd.mirror.sqlite.runs.retried_records import RetriedRecords
+from ingestd.mirror.sqlite.runs.rollback import RollbackWriter
 from ingestd.mirror.sqlite.runs.run_effect import PAGE
 from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
@@ -90,6 +92,10 @@ class IntakeStore:
             now=now, open_runs=lambda: [*self._runs.values()], ending=self._finisher.ending
         )
         self._runs: dict[int, RunState] = {}
+        self._rollback = RollbackWriter(
+            state, self._finisher, now=now, claimed_segments=claimed_segments,
+            open_runs=lambda: [*self._runs.values()], announce=self._announce_durable,
+        )  # fmt: skip
         self._retries: dict[int, int] = {}
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         self._changes_untouched: dict[str, int] = {}
@@ -113,6 +119,7 @@ class IntakeStore:
             connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["refusals_forget"])
+        self._rollback.complete()
         for sink in sinks:
             self._announce(sink)
         return renamed
@@ -243,6 +250,7 @@ class IntakeStore:
             repeats=bool(repeats),
             awaiting=token if awaiting else None,
             withheld=known.cursor if known is not None else None,
+            after_rollback=known is not None and known.rolled_back,
         )
 
     def begin_run(
@@ -257,9 +265,10 @@ class IntakeStore:
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped, was_read, exact, found, is_unknown = connection.execute(
+            pipeline, sink, repeats, remapped, was_read, exact, found, is_unknown, after_rollback = connection.execute(
                 SQL["partition_context"], (partition,)
             ).fetchone()
+            can_hold = can_hold or bool(after_rollback)
             if is_unknown and snapshot and guard is not None:
                 connection.execute(SQL["first_reading_guard"], (msgspec.json.encode(guard).decode(), partition))
             if not was_read and not found:  # there is nothing to compare with
@@ -281,6 +290,9 @@ class IntakeStore:
                 retries=self._retries.get(partition, 0),
                 guard=guard or (Guard() if can_hold else None) if snapshot else None,
                 only_guarded=snapshot and not (repeats or remapped),
+                after_rollback=bool(after_rollback),
+                # What the differences of this reading refer to was rolled back after they were loaded.
+                outdated=snapshot and bool(after_rollback) and not whole,
                 repeated_keys=self._finisher.repeated_keys(partition),
                 positions_exact=bool(exact),
                 fresh=not was_read,
@@ -410,6 +422,17 @@ class IntakeStore:
             RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
         """
         return self._finisher.discard(run)
+
+    def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
+        """Restore the values that entries had before the selected runs, if they still have values of these; return what was done.
+
+        Entries that the runs created are removed, and those that they removed are created. A partition of a snapshot is held with
+        its last selected run, so its content is not delivered again; that run can be approved. ``by``: the requesting account.
+
+        Raises:
+            NotRolledBack: there is no such run or sink, or the run has delivered nothing.
+        """
+        return self._rollback.roll_back(selection, by=by)
 
     def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
         """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.

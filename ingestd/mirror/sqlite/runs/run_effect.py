@@ -61,7 +61,9 @@ class ChangeTally:
         self.counts["retyped"] += retyped.height
         self._show("changed", updated)
         self._show("retyped", retyped)
-        for factor, mask in find_near_factors(updated["old_value"], updated["value"]).items():
+        ratios = as_numbers(updated["value"]) / as_numbers(updated["old_value"])
+        self.counts["renumbered"] += ratios.len() - ratios.null_count()
+        for factor, mask in find_near_factors(ratios).items():
             self.near[factor] += int(mask.sum())
             self._show(factor, updated.filter(mask))
 
@@ -82,6 +84,7 @@ class ChangeTally:
             removed=self.counts["removed"],
             retyped=self.counts["retyped"],
             numeric=numeric,
+            renumbered=self.counts["renumbered"],
             near=dict(self.near),
             empty=empty,
             examples={kind: tuple(shown) for kind, shown in self.examples.items()},

@@ -43,6 +43,7 @@ from ingestd.mirror.sqlite.runs.held_runs import (
     hold,
     hold_of,
     read_hold,
+    rollback_reasons,
 )
 from ingestd.mirror.sqlite.runs.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
@@ -93,11 +94,13 @@ class RunFinisher:
                     measured = measure_effect(reader, run, run.guard, seen=hashes, deletes=end.deletes, unnamed=unnamed)
                     known = hold_of(reader, run.partition)
                 effect = measured.effect
-                reasons = (*hold_reasons(run.guard, effect), *(end.reasons if effect.changed else ()))
+                others = (*end.reasons, *rollback_reasons(known)) if effect.changed else ()
+                reasons = (*hold_reasons(run.guard, effect), *others)
                 # What a partial reading removes can't be held: a whole one decides.
                 collides = measured.collides or bool(reasons and unnamed)
                 reasons = () if collides else reasons
-                decision = decision_about(known, end.seen) if reasons else None
+                was_rolled_back = known is not None and known.rolled_back
+                decision = decision_about(known, end.seen) if reasons or was_rolled_back else None
                 if decision in {"held", "discarded"}:
                     return self._ignore(run, end)
                 if reasons and decision != "approved":
@@ -105,8 +108,8 @@ class RunFinisher:
             return self._write(run, end, collides=collides)
 
     def end_early(self, run: RunState) -> None:
-        """Write what a failed run has staged only for the guard, unless the guard would hold it."""
-        if run.guard is None or not run.only_guarded or run.outdated:
+        """Write what a failed run has staged only for the guard, unless the guard would hold it or it may be rolled back."""
+        if run.guard is None or not run.only_guarded or run.outdated or run.after_rollback:
             return
         with self._ending[run.pipeline]:
             with self._state.reading() as reader:
@@ -241,12 +244,12 @@ class RunFinisher:
     def _end_reading(self, connection: sqlite3.Connection, run: RunState, end: EndOfRun, *, changed: bool) -> None:
         """Store the cursor of a complete reading."""
         if end.partial and changed:
-            connection.execute(SQL["partition_amended"], (run.partition,))
+            connection.execute(SQL["partition_amended"], (-2, run.partition))
         if end.partial and (run.repeats or end.amendment is None or end.amendment.positions is None):
             connection.execute(SQL["partition_positions"], (0, run.partition, 0))
         ended = {
             "changed": changed,
-            "cursor": json.dumps(end.cursor),
+            "cursor": json.dumps(end.cursor) if end.cursor is not None else None,
             "run": run.id,
             "partition": run.partition,
         }

@@ -23,11 +23,12 @@ from ingestd.mirror.sqlite.sql import SQL
 class RunState(msgspec.Struct, kw_only=True):
     """The state of a run in memory. After a crash the partition is read again from its cursor.
 
-    ``outdated``: a held run of the pipeline was approved since this run began, so its differences are not valid. ``stale``:
-    another partition of the pipeline has changed entries since this run was held. ``only_guarded``: the entries are staged for
-    the guard and for no other reason. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots
-    only. ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry
-    now comes from a record with another key. ``fresh``: all entries so far were new to the mirror.
+    ``outdated``: a held run of the pipeline was approved since this run began, or entries of the sink were rolled back, so its
+    differences are not valid. ``stale``: another partition of the pipeline has changed entries since this run was held.
+    ``only_guarded``: the entries are staged for the guard and for no other reason. ``after_rollback``: a run of the partition was
+    rolled back. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots only.
+    ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry now
+    comes from a record with another key. ``fresh``: all entries so far were new to the mirror.
     ``last_row``: the highest row number so far.
     """
 
@@ -49,6 +50,7 @@ class RunState(msgspec.Struct, kw_only=True):
     replaced_before: list[pl.Series] = msgspec.field(default_factory=list)
     guard: Guard | None = None
     only_guarded: bool = False
+    after_rollback: bool = False
     approved: bool = False
     positions_exact: bool = False
     moved: bool = False
@@ -147,7 +149,7 @@ class RunWriter:
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
             # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
-            connection.execute(SQL["partition_amended"], (run.partition,))
+            connection.execute(SQL["partition_amended"], (-1, run.partition))
         if written and written.moved:
             connection.execute(SQL["partition_positions"], (0, run.partition, 0))
 

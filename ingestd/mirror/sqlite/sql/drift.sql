@@ -156,7 +156,8 @@ UPDATE drift SET answer = ? WHERE sink = ? AND key IN (SELECT value FROM json_ea
 
 -- The mirror adopts the value of the service, which has no run and no record.
 -- name: entries_adopt_value
-UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, position = NULL WHERE sink = ? AND key = ?
+UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, value_run = NULL, position = NULL
+WHERE sink = ? AND key = ?
 
 -- name: entries_adopt_removal
 DELETE FROM entry WHERE sink = ? AND key = ?

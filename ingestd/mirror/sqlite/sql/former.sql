@@ -3,25 +3,33 @@
 -- Stores the present values of the given keys (a sorted JSON list) as former ones, but not what the same reading replaces before it
 -- was sent. `:claimed`: the segments in open claims.
 -- name: former_keep
-INSERT INTO former (sink, key, value, data_type, partition, run, position, delivery, delivered_at, ended_at, ended_by, ending)
+INSERT INTO former (sink, key, value, data_type, partition, run, position, delivery, delivered_at, ended_at, ended_by, ending,
+  value_run)
 SELECT e.sink, e.key, e.value, e.data_type, e.partition, e.run, e.position,
   CASE WHEN s.id IS NOT NULL THEN CASE WHEN s.id IN (SELECT value FROM json_each(:claimed)) THEN 'sent' ELSE 'pending' END
     WHEN e.run = 0 THEN 'found'
     WHEN EXISTS (SELECT 1 FROM rejected r WHERE r.sink = e.sink AND r.key = e.key AND r.subject = 'entry') THEN 'rejected'
     ELSE 'delivered' END,
-  CASE WHEN s.id IS NULL AND e.run <> 0 THEN (SELECT d.at FROM delivered d WHERE d.segment = abs(e.segment)) END, :at, :run, :ending
+  CASE WHEN s.id IS NULL AND e.run <> 0 THEN (SELECT d.at FROM delivered d WHERE d.segment = abs(e.segment)) END, :at, :run, :ending,
+  e.value_run
 FROM json_each(:keys) j CROSS JOIN entry e ON e.sink = :sink AND e.key = j.value LEFT JOIN segment s ON s.id = e.segment
 WHERE NOT e.removed AND (e.run <> :run OR s.id IS NULL OR s.id IN (SELECT value FROM json_each(:claimed)))
 
 -- name: former_add_found
 INSERT INTO former (sink, key, value, data_type, partition, run, delivery, ended_at, ended_by, ending)
-VALUES (?, ?, ?, ?, 0, 0, 'found', ?, 0, ?)
+VALUES (?, ?, ?, ?, 0, 0, 'found', ?, ?, ?)
 
--- Deletes, of each of the given keys (a JSON list), the newest former value beyond a number. One more was stored before.
+-- Of each of the given keys (a JSON list), one more former value was stored before. So one has become older than the `:kept` newest
+-- ones: it is deleted, unless it is the first that ended in its hour. Then the oldest one beyond `:most` is deleted.
 -- name: former_drop_beyond
 DELETE FROM former WHERE id IN (
-  SELECT (SELECT f.id FROM former f WHERE f.sink = :sink AND f.key = j.value ORDER BY f.id DESC LIMIT 1 OFFSET :kept)
-  FROM json_each(:keys) j)
+  SELECT CASE WHEN CAST(x.ended_at / 3600 AS INTEGER) = (
+      SELECT CAST(f.ended_at / 3600 AS INTEGER) FROM former f WHERE f.sink = :sink AND f.key = j.value
+      ORDER BY f.id DESC LIMIT 1 OFFSET :kept + 1)
+    THEN x.id
+    ELSE (SELECT f.id FROM former f WHERE f.sink = :sink AND f.key = j.value ORDER BY f.id DESC LIMIT 1 OFFSET :most) END
+  FROM json_each(:keys) j CROSS JOIN former x ON x.id = (
+    SELECT f.id FROM former f WHERE f.sink = :sink AND f.key = j.value ORDER BY f.id DESC LIMIT 1 OFFSET :kept))
 
 -- name: former_drop_oldest
 DELETE FROM former WHERE id <= (SELECT max(id) FROM former) - ?

@@ -1,15 +1,16 @@
--- Runs that the guard held.
+-- Runs that the guard held or that were rolled back.
 
 -- name: held_add
 INSERT INTO held_run (run, partition, state, since, reasons, digest, content, cursor, deletes, whole, partial, remapped, mapped,
-  retries, changes, created, updated, removed)
+  retries, changes, created, updated, removed, rolled_back)
 VALUES (:run, :partition, 'held', :since, :reasons, (SELECT digest FROM partition WHERE id = :partition), :content, :cursor,
   :deletes, :whole, :partial, :remapped, :mapped, :retries,
-  (SELECT l.changes FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = :partition), :created, :updated, :removed)
+  (SELECT l.changes FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = :partition), :created, :updated, :removed,
+  :rolled_back)
 
 -- The held run of a partition; whether it was read with the present mapping, and whether the pipeline's entries are as then.
 -- name: held_of_partition
-SELECT h.run, h.state, h.since, h.content, h.cursor, h.retries, h.digest = p.digest, h.changes = l.changes
+SELECT h.run, h.state, h.since, h.content, h.cursor, h.retries, h.digest = p.digest, h.changes = l.changes, h.rolled_back
 FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline WHERE h.partition = ?
 
 -- name: held_drop
@@ -51,7 +52,7 @@ ORDER BY t.key LIMIT :limit
 -- What is needed to apply a held run.
 -- name: held_context
 SELECT h.partition, l.name, p.sink, h.cursor, h.deletes, h.whole, h.partial, h.remapped, h.mapped, h.retries,
-  h.changes = l.changes, h.digest = p.digest
+  h.changes = l.changes AND NOT h.rolled_back, h.digest = p.digest
 FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline WHERE h.run = ?
 
 -- The held run that replaced a run of the same partition.

@@ -21,7 +21,8 @@ UPDATE partition SET retired = 0 WHERE id = ?
 
 -- The partition lost entries while no pipeline read it. It is read from its start if it is configured again.
 -- name: partition_lost_entries
-UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1 WHERE id = ? AND sink = ?
+UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = min(valid_through, -1)
+WHERE id = ? AND sink = ?
 
 -- name: pipeline_read
 UPDATE pipeline SET whole = :whole, read_at = coalesce(read_at, :began)
@@ -61,7 +62,7 @@ ORDER BY e.key
 UPDATE partition SET remapped = 0 WHERE id = ?
 
 -- name: entries_disown
-UPDATE entry SET partition = 0, run = 0, row_hash = 0, position = NULL, segment = 0
+UPDATE entry SET partition = 0, run = 0, value_run = NULL, row_hash = 0, position = NULL, segment = 0
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
 -- name: sinks_of_pipelines

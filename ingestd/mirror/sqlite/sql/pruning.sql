@@ -44,7 +44,7 @@ INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM entry
 INSERT OR IGNORE INTO temp.kept_segment (id) SELECT abs(segment) FROM entry
 
 -- name: kept_by_former
-INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM former
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM former UNION ALL SELECT ended_by FROM former
 
 -- name: kept_partitions_of_former
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM former

@@ -47,7 +47,8 @@ WHERE id = :partition
 UPDATE partition SET cursor = :cursor, last_row = max(last_row, :last_row) WHERE id = :partition
 
 -- name: partition_context
-SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact, k.found, k.adopted_at IS NULL
+SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact, k.found, k.adopted_at IS NULL,
+  EXISTS (SELECT 1 FROM held_run h WHERE h.partition = p.id AND h.rolled_back AND h.state <> 'approved')
 FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink WHERE p.id = ?
 
 -- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
@@ -59,14 +60,14 @@ WHERE id = :partition
 UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
 
 -- name: partition_amended
-UPDATE partition SET valid_through = -1 WHERE id = ?
+UPDATE partition SET valid_through = min(valid_through, ?) WHERE id = ?
 
 -- 1: after a whole reading. 0: another record has produced an entry, and it is not known whether the former one still does.
 -- name: partition_positions
 UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 
 -- name: partition_doubted
-UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
+UPDATE partition SET cursor = NULL, valid_through = -2, repeats = 1 WHERE id = ?
 
 -- name: partitions_of
 SELECT p.id FROM pipeline l JOIN partition p ON p.pipeline = l.id WHERE l.name IN (SELECT value FROM json_each(?))
@@ -220,7 +221,7 @@ INSERT INTO entry (sink, segment, removed, partition, run, key, value, data_type
 VALUES (?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)
 ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, segment = excluded.segment,
   removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
-  position = excluded.position, last_read = NULL
+  position = excluded.position, last_read = NULL, value_run = NULL
 
 -- A record with a value within the dead-band: the entry keeps the value that was sent.
 -- name: entries_set_read
@@ -232,7 +233,8 @@ UPDATE entry SET row_hash = ?, position = CASE WHEN typeof(position) = 'text' TH
 
 -- A source names an equal entry of no other source: the entry now belongs to its partition.
 -- name: entries_set_owner
-UPDATE entry SET row_hash = ?, position = ?, partition = ?, run = ? WHERE sink = ? AND key = ?
+UPDATE entry SET row_hash = ?, position = ?, partition = ?, value_run = coalesce(value_run, run), run = ?
+WHERE sink = ? AND key = ?
 
 -- name: entries_point
 UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))

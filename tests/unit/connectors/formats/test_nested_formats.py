@@ -9,7 +9,7 @@ import pytest
 
 from connectors.formats import nested, record_chunks
 from connectors.formats.json import Json
-from connectors.formats.record_chunks import make_chunks
+from connectors.formats.record_chunks import FieldTexts, make_chunks
 from connectors.formats.xml import Xml
 from tests.support.format_records import located, read, sentence
 
@@ -57,7 +57,7 @@ def test_a_deep_tree_of_json_rejects_the_file() -> None:
 
 def test_a_chunk_has_a_bounded_number_of_cells_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_chunks, "CELLS", 100)
-    different = [{f"k{at}": "1"} for at in range(50)]
+    different: list[FieldTexts] = [{f"k{at}": "1"} for at in range(50)]
     sizes = [chunk.records.shape for chunk in make_chunks(different)]
     assert sum(rows for rows, _ in sizes) == 50
     assert max(rows * columns for rows, columns in sizes) <= 121

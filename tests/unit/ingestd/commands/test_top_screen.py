@@ -36,7 +36,7 @@ def test_rates_are_those_between_two_readings_of_the_same_daemon() -> None:
     lines = top_screen(later, reading(), width=80)
     assert cells(lines, "budget") == ["ok", "25", "3", "1m"]
     assert cells(lines, "Budget in Rover") == ["ok", "500", "2", "0"]
-    assert cells(lines, "never ") == ["waiting", "-", "0", "-"]
+    assert cells(lines, "never ") == ["waiting", "0", "0", "-"]
     for before in (None, reading(pid=8), reading(since_start=None), reading(NOW + 2)):
         assert cells(top_screen(later, before, width=80), "budget")[1] == "-"
 

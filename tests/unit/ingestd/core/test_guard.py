@@ -26,6 +26,18 @@ def test_without_a_setting_half_of_twenty_entries_removed_or_multiplied_holds_a_
     assert not hold_reasons(DEFAULT_GUARD, effect(before=of, updated=count)), "other changes of any number pass"
 
 
+@pytest.mark.parametrize(
+    ("near", "changed", "held"), [(20, 40, True), (20, 41, False), (10, 19, False), (20, 20, True)]
+)
+def test_a_factor_of_most_numbers_that_change_holds_a_run_too(near: int, changed: int, held: bool) -> None:
+    found = RunEffect(
+        before=1000, created=0, updated=changed, removed=0, numeric=1000, renumbered=changed, near={"25.4": near}
+    )
+    reasons = hold_reasons(DEFAULT_GUARD, found)
+    assert bool(reasons) is held
+    assert all(f"It multiplies {near} of {changed} changed numbers" in reason for reason in reasons)
+
+
 def test_every_share_is_held_at_its_limit() -> None:
     guard = Guard(removed_percent=5, changed_percent=7.5, factors_percent=0)
     assert hold_reasons(guard, effect(before=400, removed=20, updated=30)) == (

@@ -27,8 +27,8 @@ def test_the_page_of_the_guard_lists_every_factor() -> None:
 
 
 def near(pairs: list[tuple[str | None, str | None]]) -> dict[str, list[bool]]:
-    former, new = (pl.Series([pair[side] for pair in pairs], dtype=pl.String) for side in (0, 1))
-    return {name: mask.to_list() for name, mask in find_near_factors(former, new).items()}
+    former, new = (as_numbers(pl.Series([pair[side] for pair in pairs], dtype=pl.String)) for side in (0, 1))
+    return {name: mask.to_list() for name, mask in find_near_factors(new / former).items()}
 
 
 @given(value=NUMBERS, factor=st.sampled_from(sorted(NAMED)), sign=st.sampled_from((1, -1)))

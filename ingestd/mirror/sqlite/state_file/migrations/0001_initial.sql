@@ -47,6 +47,8 @@ CREATE TABLE partition (
   digest          TEXT NOT NULL,
   -- JSON.
   cursor          TEXT,
+  -- `pipeline.changes` through which the row hashes in `snapshot` show what differs. Negative: they never do; -2: the source has
+  -- other content since.
   valid_through   INTEGER NOT NULL DEFAULT -1,
   repeats         INTEGER NOT NULL DEFAULT 0,
   -- 1: the partition was read to its end, and its connector has not been notified yet.
@@ -125,7 +127,7 @@ CREATE TABLE pruning (
 );
 INSERT INTO pruning (id, next_run) VALUES (1, 0);
 
--- Runs that the guard held: their entries remain in `staging` until they are approved or discarded.
+-- Runs that the guard held or that were rolled back: their entries remain in `staging` until they are approved or discarded.
 CREATE TABLE held_run (
   run       INTEGER PRIMARY KEY,
   partition INTEGER NOT NULL UNIQUE REFERENCES partition (id) ON DELETE CASCADE,
@@ -152,7 +154,18 @@ CREATE TABLE held_run (
   changes   INTEGER NOT NULL,
   created   INTEGER NOT NULL,
   updated   INTEGER NOT NULL,
-  removed   INTEGER NOT NULL
+  removed   INTEGER NOT NULL,
+  -- 1: a person rolled it back, so the same content is not delivered again, whatever the guard says.
+  rolled_back INTEGER NOT NULL DEFAULT 0
+);
+
+-- The rollback that is being written: its runs and its sinks, each a JSON list. A crash leaves it for the next start.
+CREATE TABLE rollback (
+  id          INTEGER PRIMARY KEY CHECK (id = 1),
+  runs        TEXT NOT NULL,
+  sinks       TEXT NOT NULL,
+  -- 1: no former value since the first of the runs was deleted.
+  is_complete INTEGER NOT NULL
 );
 
 -- The row hashes of a held reading, as in `snapshot`.
@@ -235,6 +248,8 @@ CREATE TABLE entry (
   position  BLOB,
   -- The value of the last reading, if it was not sent because it is within the dead-band; NULL: it is `value`.
   last_read TEXT,
+  -- The run that gave the value, if a later one named the same value again; NULL: `run`.
+  value_run INTEGER,
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 CREATE INDEX entry_last_read ON entry (partition) WHERE last_read IS NOT NULL;
@@ -268,7 +283,8 @@ CREATE TABLE staging (
   PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
 
--- Former values of entries, for `ingestd trace`. `partition`, `run` and `position` are those of `entry`.
+-- Former values of entries, for `ingestd trace` and `ingestd rollback`. `partition`, `run`, `position` and `value_run` are those of
+-- `entry`.
 CREATE TABLE former (
   id           INTEGER PRIMARY KEY,
   sink         INTEGER NOT NULL,
@@ -284,11 +300,14 @@ CREATE TABLE former (
   delivered_at REAL,
   -- The entry had this value before.
   ended_at     REAL NOT NULL,
-  -- The run that ended it; 0: none.
+  -- The run that ended it; 0: none. It may be a value of the service that the first delivery of an entry overwrote.
   ended_by     INTEGER NOT NULL,
-  -- replaced, removed, approved (replaced by an approved run), adopted (the service's content is valid) or overwritten (found by
-  -- a drift check or an adoption).
-  ending       TEXT NOT NULL
+  -- replaced, removed, approved (replaced by an approved run), adopted (the service's content is valid), overwritten (found by
+  -- a drift check or an adoption) or rolled_back.
+  ending       TEXT NOT NULL,
+  value_run    INTEGER,
+  -- 1: a rollback undid the change that ended it, so it is no predecessor of the present value.
+  undone       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX former_by_key ON former (sink, key);
 

@@ -1,0 +1,77 @@
+"""Which runs a rollback undoes, and what it changes. The names of members are part of `ingestd rollback --json`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ingestd.core.clock import moment
+
+
+class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs to roll back: one, or all that began at ``since`` (seconds since the epoch) or later.
+
+    ``pipeline`` and ``sink`` (its name or id) limit them; empty: all.
+    """
+
+    run: int | None = None
+    since: float | None = None
+    pipeline: str = ""
+    sink: str = ""
+
+    def __str__(self) -> str:
+        which = f"run {self.run}" if self.run is not None else f"runs since {moment(self.since or 0.0)}"
+        filters = [f"{name} {getattr(self, name)}" for name in ("pipeline", "sink") if getattr(self, name)]
+        return ", ".join([which, *filters])
+
+
+class UndoneRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is rolled back. ``started``: seconds since the epoch. ``is_held``: its content is not delivered again.
+
+    The source of a run that is not held is not read again: it yields only new records, or its file is gone.
+    """
+
+    run: int
+    pipeline: str
+    partition: str
+    started: float
+    is_held: bool
+
+
+class UndoneKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key with its value now and afterwards. A data type None: there is no entry."""
+
+    sink: str
+    key: str
+    now: str | None
+    now_type: str | None
+    restored: str | None
+    restored_type: str | None
+
+
+class LeftKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of the runs that is not changed, and why."""
+
+    sink: str
+    key: str
+    reason: str
+
+
+class Rollback(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rollback changes, or has changed.
+
+    ``restored``: the number of entries that get a former value; ``removed``: those that the runs had created; ``created``: those
+    that they had removed. ``keys`` and ``left`` are the first ones; ``left_count`` is the number of all that are left.
+    """
+
+    runs: tuple[UndoneRun, ...]
+    restored: int
+    removed: int
+    created: int
+    left_count: int
+    keys: tuple[UndoneKey, ...]
+    left: tuple[LeftKey, ...]
+
+    @property
+    def changed(self) -> int:
+        """The number of entries that are changed."""
+        return self.restored + self.removed + self.created

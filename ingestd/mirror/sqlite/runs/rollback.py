@@ -1,0 +1,197 @@
+"""Rolls runs back: restores the values that entries had before them, and holds their partitions.
+
+The first transaction stores which runs are rolled back, and holds partitions. Each further one handles a page of keys. After a
+crash the next start writes the rest, because a handled key has no value of the runs any more. The values become pending as those
+of a run do, so retries, read-back and the order of requests are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
+
+import polars as pl
+from msgspec.structs import replace
+
+from ingestd.core.clock import moment
+from ingestd.mirror.rollback import Rollback, RunSelection
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, remove_entries, write_entries
+from ingestd.mirror.sqlite.entries.shared_keys import keep_names
+from ingestd.mirror.sqlite.entries.snapshots import digest_of, load_snapshot, store_held_snapshot
+from ingestd.mirror.sqlite.entries.target import WriteTarget
+from ingestd.mirror.sqlite.runs.held_runs import drop_content, drop_hold, hold_of
+from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
+from ingestd.mirror.sqlite.runs.run_writer import RunState
+from ingestd.mirror.sqlite.runs.undo_plan import Former, KeyUndo, SelectedRun, UndoCounts, key_pages, select, undo_of
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+
+_RESTORED = {"key": str, "value": str, "data_type": str, "row_hash": int, "position": None}
+
+
+class RollbackWriter:
+    """Writes rollbacks. Thread-safe: no run of any pipeline ends meanwhile.
+
+    ``open_runs`` returns the runs that have not ended. ``announce`` is called with the id of a sink with new pending entries.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        finisher: RunFinisher,
+        *,
+        now: Callable[[], float],
+        claimed_segments: ClaimedSegments,
+        open_runs: Callable[[], Iterable[RunState]],
+        announce: Callable[[int], None],
+    ) -> None:
+        self._state = state
+        self._finisher = finisher
+        self._now = now
+        self._claimed = claimed_segments
+        self._open_runs = open_runs
+        self._announce = announce
+
+    def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
+        """See `IntakeStore.roll_back`."""
+        with ExitStack() as ended, self._state.reading() as reader:
+            for (pipeline,) in reader.execute(SQL["pipeline_names"]).fetchall():
+                ended.enter_context(self._finisher.ending(pipeline))
+            with self._state.writing() as connection:
+                undoable = select(connection, selection)
+                connection.execute(SQL["rollback_names"], (undoable.ids,))
+                for one in _last_of_each_partition(undoable.runs):
+                    self._hold(connection, one, by)
+                sinks = json.dumps([sink for sink, *_ in undoable.sinks])
+                connection.execute(SQL["rollback_begin"], (undoable.ids, sinks, int(undoable.complete)))
+            names = {sink: name for sink, name, _ in undoable.sinks}
+            tally = self._write(undoable.ids, names, complete=undoable.complete)
+        return tally.result(undoable.runs)
+
+    def complete(self) -> None:
+        """Write the rest of a rollback that a crash has interrupted. Call it before anything reads or delivers."""
+        with self._state.writing() as connection:
+            row = connection.execute(SQL["rollback_open"]).fetchone()
+        if row is not None:
+            runs, sinks, is_complete = row
+            self._write(runs, dict.fromkeys(json.loads(sinks), ""), complete=bool(is_complete))
+
+    def _write(self, runs: str, sinks: dict[int, str], *, complete: bool) -> UndoCounts:
+        """Handle the keys of the sinks (names by id), and end the rollback."""
+        tally = UndoCounts()
+        for sink, name in sinks.items():
+            with self._state.reading() as reader:
+                for keys in key_pages(reader, sink, runs):
+                    with self._state.writing() as connection:
+                        undos = undo_of(connection, sink, keys, runs, complete=complete)
+                        self._undo(connection, sink, [one for one in undos if not one.left])
+                    tally.add(name, undos)
+                    self._announce(sink)
+            for run in self._open_runs():
+                # Its differences refer to values that are gone.
+                run.outdated = run.outdated or (run.snapshot and run.sink == sink)
+        with self._state.writing() as connection:
+            for (run_id,) in connection.execute(SQL["rollback_unhold"], (runs,)).fetchall():
+                drop_content(connection, run_id)
+            connection.execute(SQL["rollback_end"])
+        return tally
+
+    def _hold(self, connection: sqlite3.Connection, last: SelectedRun, by: str) -> None:
+        """Hold a partition with the last of its runs, unless a reading with another content is held already."""
+        known = hold_of(connection, last.partition)
+        if known is not None and known.state != "approved":
+            connection.execute(SQL["rollback_discarded"], (last.partition,))
+            return
+        if known is not None and known.run != last.run:
+            drop_hold(connection, last.partition)
+        elif known is not None:  # what is staged of it and not written belongs to it, too
+            connection.execute(SQL["held_drop"], (last.partition,)).fetchall()
+            connection.execute(SQL["held_snapshot_clear"], (last.run,))
+        is_known = connection.execute(SQL["rollback_is_known"], (last.partition,)).fetchone()[0]
+        seen = load_snapshot(connection, last.partition) if is_known else None
+        row = {
+            "run": last.run,
+            "partition": last.partition,
+            # A partition that its source lacks has nothing to approve; its content is still recognised.
+            "state": "discarded" if last.is_gone else "held",
+            "since": self._now(),
+            "reasons": json.dumps([f"{by} rolled it back {moment(self._now())}."]),
+            "content": digest_of(seen) if seen is not None else "",
+        }
+        connection.execute(SQL["rollback_hold"], row)
+        if seen is not None and not last.is_gone:
+            store_held_snapshot(connection, last.run, seen)
+
+    def _undo(self, connection: sqlite3.Connection, sink: int, undos: list[KeyUndo]) -> None:
+        """Write the former values of a page of keys."""
+        if not undos:
+            return
+        delivered = [one.key for one in undos if not one.is_passed]
+        connection.execute(SQL["rollback_stage"], {"sink": sink, "keys": json.dumps(delivered)})
+        keep_names(connection, sink, [one.key for one in undos if one.is_passed])
+        target = WriteTarget(
+            connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
+        )
+        for partition, keys in _created(undos).items():
+            remove_entries(replace(target, partition=partition), keys, ending="rolled_back")
+        for (partition, run), entries in _restored(undos):
+            write_entries(
+                replace(target, partition=partition, run=run), entries, pipeline="", ending="rolled_back", succeeds=True,
+                ended_by=0,
+            )  # fmt: skip
+        marks = [(one.key, one.former.id if one.former is not None else 0) for one in undos]
+        connection.execute(SQL["rollback_undo"], {"sink": sink, "keys": json.dumps(marks)})
+        owners = {one.former.partition for one in undos if one.former is not None}
+        partitions = json.dumps(sorted(owners | {one.partition for one in undos if one.partition is not None}))
+        for statement in ("rollback_partitions", "rollback_pipelines"):
+            connection.execute(SQL[statement], (partitions,))
+        connection.executemany(SQL["rollback_count"], _counts(undos))
+
+
+def _last_of_each_partition(runs: Collection[SelectedRun]) -> list[SelectedRun]:
+    return [*{one.partition: one for one in runs if one.is_snapshot}.values()]
+
+
+def _created(undos: Collection[KeyUndo]) -> dict[int, list[str]]:
+    """Return the sorted keys of entries that the runs created, by partition."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for one in undos:
+        if one.former is None and one.partition is not None:
+            found[one.partition].append(one.key)
+    return found
+
+
+def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
+    """Yield the former values of each partition and run, sorted by key, as entries.
+
+    Their row hash is unknown: it is that of no record, and the next whole reading of the partition sets it.
+    """
+
+    def origin(pair: tuple[str, Former]) -> tuple[int, int]:
+        return pair[1].partition, pair[1].run
+
+    pairs = [(one.key, one.former) for one in undos if one.former is not None]
+    for found, group in groupby(sorted(pairs, key=lambda pair: (*origin(pair), pair[0])), key=origin):
+        rows = [(key, former.value, former.data_type, 0, former.position) for key, former in group]
+        yield found, pl.DataFrame(rows, schema=_RESTORED, orient="row", infer_schema_length=None)
+
+
+def _counts(undos: Collection[KeyUndo]) -> list[dict[str, int]]:
+    """Return what an approval of the held run of each partition would change: the opposite of the rollback."""
+    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for one in undos:
+        if one.former is None:
+            counts[one.partition or ADOPTED]["created"] += 1
+        elif one.partition is None or one.is_passed:
+            counts[one.former.partition]["removed"] += 1
+        else:
+            counts[one.partition]["updated"] += 1
+    return [
+        {"partition": partition, **{name: count[name] for name in ("created", "updated", "removed")}}
+        for partition, count in counts.items()
+    ]
