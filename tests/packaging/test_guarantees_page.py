@@ -1,4 +1,4 @@
-"""docs/guarantees.md: each promise names a test that exists."""
+"""docs/guarantees.md and docs/versioning.md: each promise names a test that exists."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
-ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE) if row[0] != "promise"]
+PAGES = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("guarantees.md", "versioning.md")]
+ROWS = [row for page in PAGES for row in re.findall(r"^\| (.+) \| (.*`tests/.+) \|$", page, re.MULTILINE)]
 
 
-def test_the_page_has_promises() -> None:
-    assert len(ROWS) > 15
+@pytest.mark.parametrize("page", PAGES, ids=["guarantees", "versions"])
+def test_each_row_of_a_page_names_a_test(page: str) -> None:
+    table = page.partition("| shown by |\n")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len(table) > 10
+    assert [row for row in table if "`tests/" not in row] == []
 
 
 @pytest.mark.parametrize(("promise", "shown_by"), ROWS, ids=[row[0][:40] for row in ROWS])

@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
-from workspaced.cli import main
 from workspaced.security.permissions import ROLES
 from workspaced.settings.environment import settings_from
 from workspaced.settings.model import HistorySettings, Limits, WorkspacedSettings
@@ -102,21 +99,6 @@ def _end_all_of(session: int) -> None:
         os.killpg(session, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def test_every_shown_command_and_option_exists() -> None:
-    shown = "\n".join((*_blocks("sh"), *_blocks("console")))
-    lines = [line.removeprefix("$ ") for line in shown.replace("\\\n", " ").splitlines()]
-    commands = [line for line in lines if line.startswith("workspaced ")]
-    assert len(commands) > 15
-    for line in commands:
-        _, *words = shlex.split(re.split(r" [>|&]|#", line)[0])
-        command: click.Command = main
-        while isinstance(command, click.Group):
-            found = command.get_command(click.Context(command), words.pop(0))
-            assert found is not None, line
-            command = found
-        command.make_context(command.name, words)
 
 
 def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> None:

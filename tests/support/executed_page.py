@@ -26,14 +26,16 @@ def shown_lines(page: str) -> list[str]:
 def run_page(page: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Save each configuration under the name in its first line, run the commands in order, and return their output.
 
+    A configuration with ``, continued`` after the name is added to the former one of this name.
     Processes that the commands start in the background end with them.
 
     Raises:
         AssertionError: a command failed.
     """
     for configuration in blocks(page, "yaml"):
-        name = configuration.partition("\n")[0].removeprefix("# ")
-        (folder / name).write_text(configuration, encoding="utf-8")
+        name, _, continued = configuration.partition("\n")[0].removeprefix("# ").partition(", ")
+        with (folder / name).open("a" if continued else "w", encoding="utf-8") as file:
+            file.write(configuration)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     with subprocess.Popen(
         ["/bin/bash", "-euo", "pipefail"],
