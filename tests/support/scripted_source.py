@@ -72,7 +72,7 @@ class ScriptedConnector(Connector):
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         content = self.script.contents[partition.name]
-        token = {"version": content.version, "rows": repr(content.rows)}
+        token = {"version": content.version, "rows": repr((content.rows, content.rejects))}
         if cursor is not None and cursor["version"] == content.version:
             return
         self.script.readings += 1
