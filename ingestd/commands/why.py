@@ -75,8 +75,10 @@ async def _sentence(
 ) -> str:
     history = _history(configuration, pipeline.name, name)
     if (held := _held_run(configuration, pipeline.name, name)) is not None:
-        later = history is not None and history.failure
-        return f"{_failure(pipeline.name, history)} Before that, {held_line(held)}" if later else held_line(held)
+        before = ""
+        if history is not None and history.failure:
+            before = f"{_failure(pipeline.name, history)} Before that, "
+        return f"{before}{held_line(held)}"
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:

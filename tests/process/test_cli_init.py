@@ -38,7 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
         yield running.url, key
 
 
-def test_a_service_without_a_workspace_is_responded_by_the_command_that_creates_one(tmp_path: Path) -> None:
+def test_without_a_workspace_the_command_that_creates_one_is_named(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as running:
