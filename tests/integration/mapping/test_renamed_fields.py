@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import openpyxl
 import pytest
 
+from connectors.database.connector import DatabaseConnector
+from connectors.database.options import DatabaseOptions
 from connectors.file import FileConnector, FileOptions
 from ingestd.core.address import SinkAddress
 from ingestd.core.groups import AggregateSpec, Aggregation, GroupSpec
@@ -122,6 +126,25 @@ def test_a_renamed_field_rejects_the_file_and_removes_nothing(scene: Scene, file
     write(scene.folder / file, ROWS[:59])
     assert scene.read(scene.file(file, **file_format)).rejected == ()
     assert (scene.entries, scene.rejections()) == (59, []), "a removed record is still removed"
+
+
+def test_a_renamed_column_of_a_table_removes_nothing(scene: Scene) -> None:
+    with closing(sqlite3.connect(scene.folder / "pdm.db")) as database, database:
+        database.execute("CREATE TABLE parts (part TEXT PRIMARY KEY, mass TEXT)")
+        database.executemany("INSERT INTO parts VALUES (?, ?)", [(row["part"], row["mass"]) for row in ROWS])
+    options = DatabaseOptions.model_validate(
+        {"url": "sqlite:///pdm.db", "table": "parts", "key": "part", "deletes": "remove"}
+    )
+    connector = DatabaseConnector(options, SourceContext(pipeline="pipe", base=scene.folder, now=lambda: 0.0))
+    assert scene.read(connector).broken == ""
+    assert scene.entries == 60
+    with closing(sqlite3.connect(scene.folder / "pdm.db")) as database, database:
+        database.execute("ALTER TABLE parts RENAME COLUMN mass TO mass_kg")
+    report = scene.read(connector)
+    assert "'mass'; the " in report.stopped
+    assert "Did you mean 'mass_kg'?" in report.stopped
+    assert scene.entries == 60
+    connector.close()
 
 
 LONG: list[Row] = [{"part": f"P-{number}", "mass": str(number), "length": "1"} for number in range(12_000)]

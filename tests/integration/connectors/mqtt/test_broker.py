@@ -20,6 +20,11 @@ import pytest
 
 from connectors.mqtt import MqttConnector, MqttOptions, connection
 from connectors.mqtt.connection import BrokerConnection
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import Reader as IntakeReader
+from ingestd.mirror.rejections import Selection
+from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.certificates import self_signed
 from tests.support.mosquitto import Mosquitto, mosquitto, permit
@@ -306,6 +311,34 @@ def test_unusable_messages_are_rejected_and_acknowledged(tmp_path: Path, broker:
     with Reader(tmp_path, broker.url, cursor) as reader:
         broker.publish(("bench/n/a", "8"))
         assert reader.until_read(1) == ["8"]
+
+
+def test_messages_without_a_mapped_field_are_rejected_and_kept(tmp_path: Path, broker: Mosquitto) -> None:
+    mirror = SqliteMirror.open(tmp_path / "state.db")
+    mirror.intake.activate(["bench"])
+    with Reader(tmp_path, broker.url) as reader:
+        intake = IntakeReader(
+            pipeline="bench", connector=reader.connector, mapping=Mapping([EntrySpec(key="{mqtt.topic}", value="{mass}")]),
+            sink=SinkAddress(workspace="w", by="label", name="s"), mirror=mirror.intake, emit=lambda _: None,
+        )  # fmt: skip
+
+        def read_until(done: Callable[[], bool]) -> None:
+            intake.read_pass()
+            while not done():
+                assert reader.woken.wait(SECONDS)
+                reader.woken.clear()
+                intake.read_pass()
+
+        read_until(lambda: reader.connector.health().connected_since is not None)
+        broker.publish(("bench/n/a", '{"mass": 1}'))
+        read_until(lambda: mirror.status.pending() == 1)
+        broker.publish(("bench/n/a", '{"weight": 2}'))
+        read_until(lambda: mirror.status.rejected() == 1)
+    (rejection,) = mirror.status.selected(Selection(), limit=2)
+    assert rejection.reason.startswith("No record has a field 'mass'; the fields are 'weight'")
+    assert rejection.record["weight"] == "2"
+    assert mirror.status.pending() == 1, "the former value stays"
+    mirror.close()
 
 
 def test_a_payload_can_be_a_file_with_several_records(tmp_path: Path, broker: Mosquitto) -> None:
