@@ -581,7 +581,8 @@ class Reader:
         summary = None
         for batch in reading:
             if batch.unchanged and is_held:
-                return _Stored(held=True)
+                # After a rejection, the reading shows that the content can be read again.
+                return _Stored(again=_Attempt(whole=True)) if state.is_rejected else _Stored(held=True)
             if self._needs_whole(batch, state, is_held=is_held):
                 return _Stored(again=_Attempt(whole=True))
             summary = run.take(batch)

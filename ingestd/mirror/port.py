@@ -64,6 +64,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
     ``withheld``: the cursor of a reading that is held or was discarded, or None. While the source is unchanged since this cursor,
     there is nothing to read. ``after_rollback``: a person rolled that reading back, so it is withheld without a guard, too.
+    ``is_rejected``: a later reading rejected the whole file or table.
     """
 
     id: int
@@ -75,6 +76,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     awaiting: Cursor | None
     withheld: Cursor | None = None
     after_rollback: bool = False
+    is_rejected: bool = False
 
 
 class HeldRun(msgspec.Struct, frozen=True, kw_only=True):

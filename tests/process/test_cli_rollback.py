@@ -68,6 +68,10 @@ def test_the_reason_of_a_later_reading_comes_before_the_hold(folder: Folder) -> 
     why = folder.here("why", "budget.csv").stdout
     assert why.startswith("budget.csv could not be read ")
     assert " Before that, run 2 of budget.csv (pipeline budget) is held since " in why
+    folder.write(budget(1000))
+    assert folder.here("sync").returncode == 8
+    assert folder.here("why", "budget.csv").stdout.startswith("run 2 of budget.csv (pipeline budget) is held since ")
+    assert "\npipeline budget: held (1 held run); " in folder.here("status").stdout, "the file is not rejected any more"
 
 
 def test_a_corrected_file_is_delivered_after_a_rollback_by_time(folder: Folder, service: OtherProgram) -> None:

@@ -234,6 +234,7 @@ class IntakeStore:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
             known = hold_of(connection, identity)
+            rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
         # What is left of an approved run is written by the next reading.
         if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
             known = None
@@ -251,6 +252,7 @@ class IntakeStore:
             awaiting=token if awaiting else None,
             withheld=known.cursor if known is not None else None,
             after_rollback=known is not None and known.rolled_back,
+            is_rejected=bool(rejected),
         )
 
     def begin_run(

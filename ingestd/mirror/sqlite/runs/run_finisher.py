@@ -197,6 +197,8 @@ class RunFinisher:
 
     def _end_unwritten(self, connection: sqlite3.Connection, run: RunState, withheld: HeldRun) -> RunSummary:
         run.repeated_keys.store_notice(connection, run.id)
+        connection.execute(SQL["rejected_partition"], (run.partition,)).fetchall()
+        connection.execute(SQL["partition_read_again"], {"run": run.id, "partition": run.partition})
         *counts, notice = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
         return from_row(RunSummary, counts, collided=False, withheld=withheld, notice=notice)
 

@@ -97,6 +97,9 @@ SELECT key FROM rejected WHERE sink = ? AND key IN (SELECT value FROM json_each(
 -- name: rejected_partition
 DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
 
+-- name: partition_is_rejected
+SELECT EXISTS (SELECT 1 FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition')
+
 -- The rejected partitions of a pipeline. Those of all pipelines are few.
 -- name: rejected_partitions
 SELECT p.id, p.name FROM rejected r INDEXED BY rejected_whole CROSS JOIN partition p ON p.id = r.partition

@@ -56,6 +56,11 @@ FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.si
 UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor, cursor = :cursor, last_run = :run
 WHERE id = :partition
 
+-- A held run ends the failure of the run before it.
+-- name: partition_read_again
+UPDATE partition SET last_run = :run
+WHERE id = :partition AND EXISTS (SELECT 1 FROM run r WHERE r.id = partition.last_run AND r.failure <> '')
+
 -- name: partition_snapshot
 UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
 
