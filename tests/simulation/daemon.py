@@ -20,6 +20,7 @@ from ingestd.daemon.configuration_changes import ConfigurationChanges
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
@@ -237,7 +238,7 @@ class Daemon:
             request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),
             status=_NOT_SIMULATED,
-            sources=_NOT_SIMULATED,
+            sources=lambda: SourceNotices(notices=tuple(supervisor.notices())),
             reloader=reloader,
             emit=self._emit,
         )

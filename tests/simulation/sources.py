@@ -80,6 +80,9 @@ class DirectReader:
     def stop(self) -> None:
         """Do nothing: a pass is one step here and cannot be stopped."""
 
+    def pause(self, paused: bool) -> None:
+        self.is_paused = paused
+
     def reset(self) -> None:
         self._read.clear()
 
