@@ -56,6 +56,7 @@ CONFIGURED = {
     "connectors.directory.readiness.trailer._check_pattern": "an expression of the configuration",
     "connectors.formats.excel.open_xml._is_worth_parsing": "alternatives of fixed texts",
     "connectors.log.names._compile": "wildcards, which fnmatch translates to atomic groups",
+    "ingestd.commands.initial_configuration.text_lines.find_pattern": "fixed parts, for the lines of a person's sample",
     "ingestd.core.claims._matchers_for": "wildcards, which fnmatch translates to atomic groups",
     "ingestd.core.contract._type_of": "one of PATTERNS, which are tested here, too",
     "ingestd.core.mapping.compiled._matches": "an expression of the configuration",
