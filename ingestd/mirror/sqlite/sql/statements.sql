@@ -304,8 +304,10 @@ DELETE FROM entry WHERE sink = ? AND partition = 0
 SELECT key, value, data_type, partition FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: segments_pending
-SELECT s.id, s.live, s.bytes, s.over FROM segment s WHERE s.sink = ? AND s.id > ? AND NOT EXISTS (
-  SELECT 1 FROM pipeline l CROSS JOIN partition p ON p.id = s.partition WHERE l.paused_at IS NOT NULL AND p.pipeline = l.id
+SELECT s.id, s.live, s.bytes, s.over FROM segment s WHERE s.sink = ? AND s.id > ? AND (
+  NOT EXISTS (SELECT 1 FROM pipeline WHERE paused_at IS NOT NULL)
+  OR coalesce((SELECT p.pipeline FROM partition p WHERE p.id = s.partition), 0)
+    NOT IN (SELECT id FROM pipeline WHERE paused_at IS NOT NULL)
 ) ORDER BY s.id LIMIT 64
 
 -- name: segment_body
