@@ -102,6 +102,7 @@ def test_a_new_package_passes_its_check_as_it_is(place: Place, kind: str) -> Non
     assert (code, found["grade"]) == (0, "silver"), found
 
 
+@pytest.mark.timeout(300)  # it runs the suites of a package three times, with a process for each kill
 def test_what_a_connector_lacks_is_named_until_it_is_gold(place: Place) -> None:
     package = place.new("oven")
     source, tests, project = (
