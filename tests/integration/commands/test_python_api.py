@@ -92,7 +92,9 @@ def test_a_temporary_state_removes_nothing_and_a_state_file_removes_what_it_deli
     assert (folder / "sync.db").exists()
 
 
-def test_without_a_state_file_the_guard_compares_with_the_entries_of_the_sink(folder: Path, server: DocumentServer) -> None:
+def test_without_a_state_file_the_guard_compares_with_the_entries_of_the_sink(
+    folder: Path, server: DocumentServer
+) -> None:
     for factor in (1, 1000):
         rows = "".join(f"{part},{part * factor}\n" for part in range(1, 31))
         (folder / "drop" / "masses.csv").write_text(f"part,mass\n{rows}")
