@@ -30,11 +30,13 @@ class GuardNotation(BaseModel):
     )
     factors: Percent | None = Field(
         default=DEFAULT_GUARD.factors_percent,
-        description="Percent of the entries with a number; a run that multiplies as many by one factor is held, if the factor "
-        "converts between two units, changes the sign or is a power of ten. null: any.",
+        description="Percent of the entries with a number, or of the numbers that a run changes; a run that multiplies as many "
+        "by one factor is held, if the factor converts between two units, changes the sign or is a power of ten. null: any.",
     )
     minimum: int = Field(
-        default=DEFAULT_GUARD.minimum, ge=1, description="The three shares are checked for at least this many entries."
+        default=DEFAULT_GUARD.minimum,
+        ge=1,
+        description="A percentage applies only to at least this many: entries, entries with a number, or changed numbers.",
     )
     empty: bool = Field(default=DEFAULT_GUARD.empty, description="Hold a reading without any record.")
     types: bool = Field(default=DEFAULT_GUARD.types, description="Hold a run that changes the data type of an entry.")

@@ -155,9 +155,9 @@ class PipelineSettings(SettingsPart):
     guard: Annotated[Guard, PlainValidator(read_guard, json_schema_input_type=GuardInput)] = Field(
         default_factory=lambda: DEFAULT_GUARD,
         repr=False,
-        description="Limits beyond which a run of a file or table that was read before is held until `ingestd approve` or "
-        "`ingestd discard`; or off. Default: hold a run that removes at least half of at least 20 entries, or multiplies at "
-        "least half of at least 20 numbers by one factor, as another unit does.",
+        description="Limits beyond which a run of a file or table is held until `ingestd approve` or `ingestd discard`; or off. "
+        "Default: hold a run that removes at least half of the entries, or multiplies at least half of the numbers, or of the "
+        "numbers that it changes, by one factor, as another unit does. This begins at 20 entries or numbers.",
     )
 
     group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(

@@ -92,6 +92,17 @@ def test_a_temporary_state_removes_nothing_and_a_state_file_removes_what_it_deli
     assert (folder / "sync.db").exists()
 
 
+def test_without_a_state_file_the_guard_compares_with_the_entries_of_the_sink(
+    folder: Path, server: DocumentServer
+) -> None:
+    for factor, expected in ((1, (ExitCode.DONE, 30, 0)), (1000, (ExitCode.HELD, 0, 1))):
+        rows = "".join(f"{part},{part * factor}\n" for part in range(1, 31))
+        (folder / "drop" / "masses.csv").write_text(f"part,mass\n{rows}")
+        result = ingestd.sync(pipeline(), service=service(server))
+        assert (result.exit_code, result.delivered, len(result.pipelines[0].held)) == expected
+    assert ingestd.sync(pipeline(guard="off"), service=service(server)).delivered == 30
+
+
 def test_a_file_a_mapping_and_settings_are_configurations(folder: Path, server: DocumentServer) -> None:
     content = {"service": service(server), "state": "var/state.db", "pipelines": [pipeline()]}
     (folder / "ingestd.yaml").write_bytes(msgspec.json.encode(content, enc_hook=str))
