@@ -13,7 +13,7 @@ from ingestd.client.pushed_rows import PushedRows, RejectedRow, RowEntry
 from ingestd.client.records import EntryChange, EntrySummary
 from ingestd.client.request import Request, Unaddressable
 from ingestd.client.response import ServiceResponse
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import as_sentence, counted
 from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
 from ingestd.wire.bulk import BulkLimits
 
@@ -89,8 +89,10 @@ class _Sender:
         if response.outcome.remedy == "reject":
             partial = self._client.send(ServiceMethods.mass_update_partial.build(*self._address, items))
             for one in partial.value.results if partial.value is not None else ():
-                if one.error is not None:
-                    self._reject(rows[one.index], f"The service refuses the entry ({one.status}): {one.reason}.")
+                if one.status >= 300:
+                    self._reject(
+                        rows[one.index], f"The service refuses the entry ({one.status}): {as_sentence(one.reason)}"
+                    )
             response = partial
         if response.ok:
             self.sent += len(rows)
@@ -143,7 +145,7 @@ class _Sender:
         self.sent += 1
 
     def _reject(self, row: RowEntry, reason: str) -> None:
-        self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=reason.replace("..", ".")))
+        self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=reason))
 
 
 def _change(row: RowEntry) -> EntryChange:

@@ -25,6 +25,7 @@ from ingestd.core.phrases import nearest, shortened
 from ingestd.core.record import Reject
 from ingestd.sdk import pack
 from ingestd.settings.entry_values import ValueSettings
+from ingestd.settings.sentences import from_message
 
 _ROUNDING = ("decimals", "digits")
 _SHOWN_ROWS = 5
@@ -169,7 +170,8 @@ def _rules(given: Mapping[str, Any]) -> ValueSettings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise InvalidPush(f"The argument '{name}' can't be used: {first['msg']}.".replace("..", ".")) from None
+        sentence = from_message(first["type"], first["msg"], first.get("ctx", {}))
+        raise InvalidPush(f"The argument '{name}' can't be used: {sentence}") from None
 
 
 def _columns(rows: Any) -> dict[str, None]:

@@ -1,0 +1,65 @@
+"""Pushes against a service whose responses to bulk updates the test writes, and against a proxy before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from ingestd.client import Client
+from ingestd.client.named_sink import NamedSink
+from ingestd.client.push import PushResult
+from tests.support.document_server import DocumentServer, Refuse
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    """A service that announces bulk updates of 8 entries."""
+    with DocumentServer() as running:
+        running.headers["X-Bulk-Mass"] = "max-items=8, max-bytes=100000"
+        yield running
+
+
+@pytest.fixture
+def sink(server: DocumentServer) -> Iterator[NamedSink]:
+    with Client(server.url, api_key=server.api_key) as client:
+        place = server.workspace()
+        client.create_sink(place, label="Mass")
+        found = client.sink(place, "Mass")
+        server.forget_requests()
+        yield found
+
+
+def push(sink: NamedSink, keys: Sequence[str]) -> PushResult:
+    return sink.push([{"part": key, "mass": "1"} for key in keys], key="part", value="mass")
+
+
+def results(*found: dict[str, Any]) -> Refuse:
+    """Return the response with the result of each item."""
+    listed = [{"index": index, **one} for index, one in enumerate(found)]
+    failed = sum(one["status"] >= 300 for one in found)
+    content = {"results": listed, "succeeded": len(found) - failed, "failed": failed}
+    return Refuse(status=200, body=json.dumps(content).encode())
+
+
+def test_an_item_with_a_refusing_status_is_rejected_even_without_an_error(
+    server: DocumentServer, sink: NamedSink
+) -> None:
+    server.fail(Refuse(status=400), results({"status": 200}, {"status": 422}), when=lambda request: request.writes)
+    result = push(sink, ["a", "b"])
+    assert result.created == 1
+    assert [(one.row, one.key) for one in result.rejected] == [(1, "b")]
+    assert result.rejected[0].reason == "The service refuses the entry (422): the service gives no reason."
+
+
+def test_the_words_of_the_service_about_an_item_are_quoted_exactly(server: DocumentServer, sink: NamedSink) -> None:
+    reasons = ["The value '1..2' is no number.", "Expected '../x'", "Which unit?"]
+    found = results(*({"status": 422, "error": {"detail": reason}} for reason in reasons))
+    server.fail(Refuse(status=400), found, when=lambda request: request.writes)
+    assert [one.reason for one in push(sink, ["a", "b", "c"]).rejected] == [
+        "The service refuses the entry (422): The value '1..2' is no number.",
+        "The service refuses the entry (422): Expected '../x'.",
+        "The service refuses the entry (422): Which unit?",
+    ]
