@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Generic, TypeVar
 
 import msgspec
@@ -21,6 +22,9 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
 SAYS = "The service says: "
 """The beginning of a sentence with the service's own words."""
+
+ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:\s])")
+"""The JSON Pointer to a member of an item of a bulk request; the group is the name of the member."""
 
 _MAX_CHARS = 500
 _MAX_ERRORS = 5
@@ -94,6 +98,11 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def ok(self) -> bool:
         """True if the service did what the request asked for, and the response matches it."""
         return self.outcome.remedy == "none"
+
+
+def without_item_paths(sentence: str) -> str:
+    """Return the sentence with ``key`` instead of ``/17/key``: the index in a request means nothing to people."""
+    return ITEM_PATH.sub(r"\1", sentence)
 
 
 def _text(members: dict[str, object], name: str) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.delivery.claim_results import without_item_paths
+from ingestd.client.response import without_item_paths
 
 
 @pytest.mark.parametrize(
