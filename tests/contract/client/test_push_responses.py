@@ -11,7 +11,9 @@ import pytest
 from ingestd.client import Client
 from ingestd.client.named_sink import NamedSink
 from ingestd.client.push import PushResult
-from tests.support.document_server import DocumentServer, Refuse
+from tests.support.document_server import DocumentServer, Refuse, Request
+
+COUNTS = {"accepted": 0, "created": 0, "updated": 0, "unchanged": 0, "deleted": 0}
 
 
 @pytest.fixture
@@ -63,3 +65,36 @@ def test_the_words_of_the_service_about_an_item_are_quoted_exactly(server: Docum
         "The service refuses the entry (422): Expected '../x'.",
         "The service refuses the entry (422): Which unit?",
     ]
+
+
+def refuse_key(server: DocumentServer, bad: str) -> None:
+    """Let the service refuse each bulk update with the entry of this key, and offer no results by item."""
+
+    def respond(request: Request) -> Refuse | None:
+        if not request.writes:
+            return None
+        keys = [one["key"] for one in request.json]
+        if bad in keys:
+            errors = [{"pointer": f"/{keys.index(bad)}/key", "detail": "It has 'x..y'"}]
+            return Refuse(status=400, body=json.dumps({"error": "Bad request", "errors": errors}).encode())
+        return Refuse(status=200, body=json.dumps({**COUNTS, "accepted": len(keys), "created": len(keys)}).encode())
+
+    server.fault_of = respond
+
+
+def test_a_rejection_names_the_member_and_not_its_place_in_the_request(server: DocumentServer, sink: NamedSink) -> None:
+    refuse_key(server, "c")
+    (rejected,) = push(sink, ["a", "b", "c"]).rejected
+    assert (rejected.row, rejected.key) == (2, "c")
+    assert rejected.reason == (
+        "The service refuses the entry (400). The service says: Bad request (key: It has 'x..y')"
+    )
+
+
+def test_results_by_item_are_requested_once_from_a_service_that_offers_none(
+    server: DocumentServer, sink: NamedSink
+) -> None:
+    refuse_key(server, "6")
+    assert [one.key for one in push(sink, [str(n) for n in range(8)]).rejected] == ["6"]
+    assert [len(request.json) for request in server.writes()] == [8, 8, 4, 4, 2, 2, 1, 1]
+    assert sum("partial=true" in request.path for request in server.writes()) == 1
