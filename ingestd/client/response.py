@@ -23,7 +23,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 SAYS = "The service says: "
 """The beginning of a sentence with the service's own words."""
 
-ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:\s])")
+ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:;)\s])")
 """The JSON Pointer to a member of an item of a bulk request; the group is the name of the member."""
 
 _MAX_CHARS = 500
@@ -50,13 +50,8 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The service's own text in one line, at most 500 characters; each sentence once."""
         own = self.detail or self.title or self.error
-        found = [(error.pointer, error.detail or error.code) for error in self.errors[:_MAX_ERRORS]]
-        # A service may say the same in `detail`, and may begin a sentence with its pointer.
-        places = "; ".join(
-            text if text.startswith(pointer) else f"{pointer}: {text}".strip(": ")
-            for pointer, text in found
-            if text not in own
-        )
+        found = (_without_repetition(error, own) for error in self.errors[:_MAX_ERRORS])
+        places = "; ".join(text for text in found if text)
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
         text = f"{SAYS}{said}" if said else ""
         return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
@@ -98,6 +93,14 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def ok(self) -> bool:
         """True if the service did what the request asked for, and the response matches it."""
         return self.outcome.remedy == "none"
+
+
+def _without_repetition(error: ProblemError, own: str) -> str:
+    """Return the pointer and the text of an error, each only if ``own`` or the other lacks it."""
+    text = error.detail or error.code
+    if text in own:
+        return "" if error.pointer in own else error.pointer
+    return text if text.startswith(error.pointer) else f"{error.pointer}: {text}"
 
 
 def without_item_paths(sentence: str) -> str:
