@@ -84,9 +84,8 @@ class _Sender:
     def _send_bulk(self, rows: Sequence[RowEntry], *, partial: bool = True) -> None:
         """Send entries in one request; in halves if it is refused. ``partial``: the service may give results by item."""
         items = [_change(row) for row in rows]
-        response: ServiceResponse[Any] = self._client.send(
-            ServiceMethods.mass_update_minimal.build(*self._address, items)
-        )
+        request = ServiceMethods.mass_update_minimal.build(*self._address, items)
+        response: ServiceResponse[Any] = self._client.send(request)
         if partial and response.outcome.remedy == "reject":
             response = self._client.send(ServiceMethods.mass_update_partial.build(*self._address, items))
             for one in response.value.results if response.value is not None else ():
@@ -97,7 +96,7 @@ class _Sender:
             partial = response.outcome.remedy != "reject"
         if response.ok:
             self.sent += len(rows)
-        elif response.outcome.remedy not in {"reject", "shrink"}:
+        elif response.remedy_for(len(request.body or b"")) not in {"reject", "shrink"}:
             raise error_of(response)
         elif len(rows) > 1:
             self._send_bulk(rows[: len(rows) // 2], partial=partial)
@@ -108,11 +107,12 @@ class _Sender:
     def _send_single(self, row: RowEntry) -> None:
         step: Step = first_step("update" if row.key in self._stored else "create", value_is_null=False)
         for _ in range(MAX_STEPS):
+            request = self._request(step, row)
             try:
-                response = self._client.send(self._request(step, row))
+                response = self._client.send(request)
             except Unaddressable as error:
                 return self._reject(row, str(error))
-            following = next_step(step, response.outcome.remedy, value_is_null=False)
+            following = next_step(step, response.remedy_for(len(request.body or b"")), value_is_null=False)
             found = response.value.data_type if response.value is not None else None
             if following == "done" and step != "patch_entry" and needs_retype(wanted=row.data_type, found=found):
                 following = "patch_entry"

@@ -9,7 +9,7 @@ import msgspec
 
 from ingestd.client.bodies import decode_json
 from ingestd.client.records import ProblemError
-from ingestd.core.outcome import Facts, Outcome
+from ingestd.core.outcome import Facts, Outcome, Remedy
 from ingestd.core.rate import Announced
 from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
@@ -22,6 +22,9 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
 SAYS = "The service says: "
 """The beginning of a sentence with the service's own words."""
+
+_MIN_SIZE_LIMIT_BYTES = 8 * 1024
+"""No proxy has a lower limit for a body."""
 
 ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:;)\s])")
 """The JSON Pointer to a member of an item of a bulk request; the group is the name of the member."""
@@ -88,6 +91,12 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def is_refusal_of_proxy(self) -> bool:
         """True if the body shows that a proxy refused the request, not the service."""
         return self.problem is not None and not self.problem.recognized
+
+    def remedy_for(self, size: int) -> Remedy:
+        """Return the remedy for a request of ``size`` bytes. A proxy that calls a small one too large is not believed."""
+        remedy = self.outcome.remedy
+        is_wrong = remedy == "shrink" and self.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
+        return "retry" if is_wrong else remedy
 
     @property
     def ok(self) -> bool:

@@ -13,7 +13,7 @@ from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
-from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
+from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.items import Item, split_items
@@ -182,7 +182,7 @@ class SingleSender:
                 return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
             self._record_response(response, item)
-            remedy = remedy_of(response, len(item.raw))
+            remedy = response.remedy_for(len(item.raw))
             following = next_step(step, remedy, value_is_null=is_null, update_with=update_with)
             if following == "done" and step == "mass_update_entry" and _has_wrong_type(item, response):
                 following = "patch_entry"

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from ingestd.client import Client
+from ingestd.client.errors import TooLarge
 from ingestd.client.named_sink import NamedSink
 from ingestd.client.push import PushResult
-from tests.support.document_server import DocumentServer, Refuse, Request
-
-COUNTS = {"accepted": 0, "created": 0, "updated": 0, "unchanged": 0, "deleted": 0}
+from tests.support.document_server import DocumentServer, Garbage, Refuse, Request
 
 
 @pytest.fixture
@@ -67,6 +66,12 @@ def test_the_words_of_the_service_about_an_item_are_quoted_exactly(server: Docum
     ]
 
 
+def stored(items: int) -> Refuse:
+    """Return the response that counts ``items`` created entries."""
+    counts = {"accepted": items, "created": items, "updated": 0, "unchanged": 0, "deleted": 0}
+    return Refuse(status=200, body=json.dumps(counts).encode())
+
+
 def refuse_key(server: DocumentServer, bad: str) -> None:
     """Let the service refuse each bulk update with the entry of this key, and offer no results by item."""
 
@@ -77,7 +82,7 @@ def refuse_key(server: DocumentServer, bad: str) -> None:
         if bad in keys:
             errors = [{"pointer": f"/{keys.index(bad)}/key", "detail": "It has 'x..y'"}]
             return Refuse(status=400, body=json.dumps({"error": "Bad request", "errors": errors}).encode())
-        return Refuse(status=200, body=json.dumps({**COUNTS, "accepted": len(keys), "created": len(keys)}).encode())
+        return stored(len(keys))
 
     server.fault_of = respond
 
@@ -98,3 +103,29 @@ def test_results_by_item_are_requested_once_from_a_service_that_offers_none(
     assert [one.key for one in push(sink, [str(n) for n in range(8)]).rejected] == ["6"]
     assert [len(request.json) for request in server.writes()] == [8, 8, 4, 4, 2, 2, 1, 1]
     assert sum("partial=true" in request.path for request in server.writes()) == 1
+
+
+@pytest.mark.parametrize("is_bulk", [True, False])
+def test_a_proxy_that_calls_a_small_request_too_large_ends_the_push_and_rejects_nothing(
+    server: DocumentServer, sink: NamedSink, is_bulk: bool
+) -> None:
+    if not is_bulk:
+        server.headers.clear()
+    server.fault_of = lambda request: Garbage(status=413) if request.writes else None
+    with pytest.raises(TooLarge) as caught:
+        push(sink, ["a", "b"])
+    assert caught.value.__notes__ == ["0 entries of 2 were sent before. A repeated push sends the rest."]
+
+
+def test_a_large_request_is_sent_in_halves_to_a_proxy_that_calls_it_too_large(
+    server: DocumentServer, sink: NamedSink
+) -> None:
+    def respond(request: Request) -> Garbage | Refuse | None:
+        if len(request.body) > 40_000:
+            return Garbage(status=413)
+        return stored(len(request.json)) if request.writes else None
+
+    server.fault_of = respond
+    rows = [{"part": str(n), "mass": "1" * size} for n, size in enumerate([50_000, 15_000, 15_000, 15_000])]
+    result = sink.push(rows, key="part", value="mass")
+    assert (result.created, [one.row for one in result.rejected]) == (3, [0])
