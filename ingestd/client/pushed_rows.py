@@ -74,15 +74,16 @@ def read_rows(
     columns = _columns(rows)
     key, value = _template(key, columns), _template(value, columns)
     key_fields, value_fields = _fields_of("key", key), _fields_of("value", value)
-    spec = EntrySpec(key=key, value=value, type=data_type or _KEPT_TYPE, rules=_rules(rules).rules())
-    fields = EntryMapping((spec,)).fields
-    for name in fields if columns else ():
+    data_types = data_type or _KEPT_TYPE
+    _fields_of("data_type", data_types)
+    mapping = EntryMapping((EntrySpec(key=key, value=value, type=data_types, rules=_rules(rules).rules()),))
+    for name in mapping.fields if columns else ():
         if name not in columns:
             raise InvalidPush(no_column_sentence(name, tuple(columns)))
-    records = _records(rows, fields)
+    records = _records(rows, mapping.fields)
     if number is None and not any(rules.get(name) is not None for name in _ROUNDING):
-        _refuse_floats(records, [name for name in fields if name not in key_fields])
-    mapped, rejects = _map(records, spec, key_fields)
+        _refuse_floats(records, [name for name in mapping.fields if name not in key_fields])
+    mapped, rejects = _map(records, mapping, key_fields)
     entries = [
         RowEntry(row=row, key=found, value=text, data_type=kind if data_type is not None else None)
         for found, text, kind, row in mapped.iter_rows()
@@ -108,10 +109,9 @@ def _fields_of(argument: str, template: str) -> tuple[str, ...]:
 
 
 def _map(
-    records: Sequence[Mapping[str, Any]], spec: EntrySpec, key_fields: Collection[str]
+    records: Sequence[Mapping[str, Any]], mapping: EntryMapping, key_fields: Collection[str]
 ) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
     """Return key, value, data_type and position (the row) of the entries, and the rejected rows."""
-    mapping = EntryMapping((spec,))
     batch = pack(
         records,
         parse=lambda record: {name: _text(name, found, is_key=name in key_fields) for name, found in record.items()},
@@ -127,7 +127,7 @@ def _map(
 def _keys_of(records: Sequence[Mapping[str, Any]], fields: Collection[str], key: str) -> list[str]:
     """Return the keys of some records; empty where a record has none."""
     keyed = [{name: found for name, found in record.items() if name in fields} for record in records]
-    made, _ = _map(keyed, EntrySpec(key=key, value=key), fields)
+    made, _ = _map(keyed, EntryMapping((EntrySpec(key=key, value=key),)), fields)
     found = dict(made.select("position", "key").iter_rows())
     return [found.get(row, "") for row in range(len(records))]
 
