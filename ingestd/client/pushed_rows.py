@@ -229,12 +229,13 @@ def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _pandas_objects(column: Any) -> Iterable[Any]:
-    """Return the values of a column of pandas. NaN is a missing value there, except among numbers."""
-    if str(column.dtype).lower() in {"float16", "float32"}:
-        return [float(str(one)) for one in column.to_numpy(dtype=str(column.dtype).lower(), na_value=math.nan)]
-    if str(column.dtype).lower() == "float64":
-        return list(column)
-    return [None if missing else found for found, missing in zip(column, column.isna(), strict=True)]
+    """Return the values of a column of pandas. NaN is a missing value there, except among the numbers of numpy."""
+    kind, found = str(column.dtype), column
+    if kind.lower() in {"float16", "float32"}:
+        found = [float(str(one)) for one in column.to_numpy(dtype=kind.lower(), na_value=math.nan)]
+    if kind in {"float16", "float32", "float64"}:
+        return list(found)
+    return [None if missing else one for one, missing in zip(found, column.isna(), strict=True)]
 
 
 def _refuse_floats(records: Iterable[Mapping[str, Any]], fields: Iterable[str]) -> None:
