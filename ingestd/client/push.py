@@ -112,10 +112,9 @@ class _Sender:
                 response = self._client.send(request)
             except Unaddressable as error:
                 return self._reject(row, str(error))
-            following = next_step(step, response.remedy_for(len(request.body or b"")), value_is_null=False)
+            remedy = response.remedy_for(len(request.body or b""))
             found = response.value.data_type if response.value is not None else None
-            if following == "done" and step != "patch_entry" and needs_retype(wanted=row.data_type, found=found):
-                following = "patch_entry"
+            following = next_step(step, remedy, value_is_null=False, wanted=row.data_type, found=found)
             match following:
                 case "done":
                     self.sent += 1
