@@ -21,7 +21,7 @@ from ingestd.core.errors import RecordUnreadable
 from ingestd.core.mapping import EntrySpec, TemplateError, parse_template
 from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping.column import no_column_sentence
-from ingestd.core.phrases import nearest, shortened
+from ingestd.core.phrases import first_names, nearest, shortened
 from ingestd.core.record import Reject
 from ingestd.sdk import pack
 from ingestd.settings.entry_values import ValueSettings
@@ -146,9 +146,7 @@ def _without_repeated(entries: Sequence[RowEntry]) -> tuple[tuple[RowEntry, ...]
 
 
 def _repeated_sentence(key: str, rows: Sequence[int]) -> str:
-    more = f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else ""
-    shown = ", ".join(str(row) for row in rows[:_SHOWN_ROWS])
-    return f"The key '{shortened(key)}' is in the rows {shown}{more}. Keep one of them."
+    return f"The key '{shortened(key)}' is in the rows {first_names(rows, _SHOWN_ROWS)}. Keep one of them."
 
 
 def _template(text: str, columns: Iterable[str]) -> str:
