@@ -1,4 +1,4 @@
-"""Pushes against a service whose responses to bulk updates the test writes, and against a proxy before it."""
+"""Pushes against a service with responses that the test writes, and against a proxy before it."""
 
 from __future__ import annotations
 
