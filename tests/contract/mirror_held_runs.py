@@ -109,6 +109,15 @@ class HeldRunSuite:
         assert stage.status.held_runs() == []
         assert await stage.deliver_all() == [("update", "k0", "3")]
 
+    async def test_a_held_run_stays_after_a_reading_that_finds_the_source_unchanged(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False)
+        stage.intake.finish_run(run, cursor={"version": 1}, seen=None, deletes="keep")
+        assert [one.run for one in stage.status.held_runs()] == [held.id]
+        again = self.reread(stage, HALF, version=3)
+        assert again.withheld == held.withheld
+
     async def test_a_discarded_content_is_ignored_until_it_changes(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
         held = self.reread(stage, HALF)

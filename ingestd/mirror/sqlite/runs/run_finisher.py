@@ -240,7 +240,8 @@ class RunFinisher:
             summary = from_row(RunSummary, counts, collided=collided, replaces=replaces, notice=notice)
             if not collided:
                 self._end_reading(connection, run, end, changed=summary.changed)
-            connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
+                # After a collision, the partition's last complete run is still an older one.
+                connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
         return summary
 
     def _end_reading(self, connection: sqlite3.Connection, run: RunState, end: EndOfRun, *, changed: bool) -> None:

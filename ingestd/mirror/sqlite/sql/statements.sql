@@ -163,10 +163,12 @@ UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, 
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected, valueless, coalesce(json_extract(facts, '$."file.notice"'), '')
 
--- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it.
+-- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it. So does a held run,
+-- which has no effect yet.
 -- name: run_forget_idle
 DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
   AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0
+  AND id NOT IN (SELECT run FROM held_run)
 
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
