@@ -88,9 +88,7 @@ class IntakeStore:
         self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
         self._finisher = RunFinisher(state, self._writer, now=now, announce=self._announce_durable)
         self._retry = RetriedRecords(self._writer, now=now)
-        self.first_readings = FirstReadings(
-            now=now, open_runs=lambda: [*self._runs.values()], ending=self._finisher.ending
-        )
+        self.first_readings = FirstReadings(self._finisher, now=now, open_runs=lambda: [*self._runs.values()])
         self._runs: dict[int, RunState] = {}
         self._rollback = RollbackWriter(
             state, self._finisher, now=now, claimed_segments=claimed_segments,

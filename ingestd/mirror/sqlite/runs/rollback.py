@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack
 from itertools import groupby
 
 import polars as pl
@@ -59,9 +58,7 @@ class RollbackWriter:
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
         """See `IntakeStore.roll_back`."""
-        with ExitStack() as ended, self._state.reading() as reader:
-            for (pipeline,) in reader.execute(SQL["pipeline_names"]).fetchall():
-                ended.enter_context(self._finisher.ending(pipeline))
+        with self._finisher.none_ending():
             with self._state.writing() as connection:
                 undoable = select(connection, selection)
                 connection.execute(SQL["rollback_names"], (undoable.ids,))
