@@ -413,6 +413,7 @@ class IntakeStore:
         Raises:
             RunNotHeld: there is no such held run, or a later run replaced it.
         """
+        self._rollback.complete()
         return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
 
     def discard(self, run: int) -> HeldRun:
@@ -421,6 +422,7 @@ class IntakeStore:
         Raises:
             RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
         """
+        self._rollback.complete()
         return self._finisher.discard(run)
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:

@@ -1,8 +1,9 @@
 """Rolls runs back: restores the values that entries had before them, and holds their partitions.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further one handles a page of keys. After a
-crash the next start writes the rest, because a handled key has no value of the runs any more. The values become pending as those
-of a run do, so retries, read-back and the order of requests are the same.
+crash the next start writes the rest, because a handled key has no value of the runs any more. After a full disk the next
+rollback or decision about a held run writes it. The values become pending as those of a run do, so retries, read-back and the
+order of requests are the same.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class RollbackWriter:
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
         """See `IntakeStore.roll_back`."""
         with self._finisher.none_ending():
+            self._write_rest()
             with self._state.writing() as connection:
                 undoable = select(connection, selection)
                 connection.execute(SQL["rollback_names"], (undoable.ids,))
@@ -71,9 +73,24 @@ class RollbackWriter:
         return tally.result(undoable.runs)
 
     def complete(self) -> None:
-        """Write the rest of a rollback that a crash has interrupted. Call it before anything reads or delivers."""
+        """Write the rest of a rollback that a crash or a full disk has interrupted, if there is one.
+
+        Call it at a start before anything reads or delivers, and before a decision about a held run.
+
+        Raises:
+            MirrorFull: the disk is still full.
+        """
+        if self._open() is not None:
+            with self._finisher.none_ending():
+                self._write_rest()
+
+    def _open(self) -> tuple[str, str, int] | None:
         with self._state.writing() as connection:
-            row = connection.execute(SQL["rollback_open"]).fetchone()
+            row: tuple[str, str, int] | None = connection.execute(SQL["rollback_open"]).fetchone()
+        return row
+
+    def _write_rest(self) -> None:
+        row = self._open()
         if row is not None:
             runs, sinks, is_complete = row
             self._write(runs, dict.fromkeys(json.loads(sinks), ""), complete=bool(is_complete))
@@ -81,17 +98,19 @@ class RollbackWriter:
     def _write(self, runs: str, sinks: dict[int, str], *, complete: bool) -> UndoCounts:
         """Handle the keys of the sinks (names by id), and end the rollback."""
         tally = UndoCounts()
-        for sink, name in sinks.items():
-            with self._state.reading() as reader:
-                for keys in key_pages(reader, sink, runs):
-                    with self._state.writing() as connection:
-                        undos = undo_of(connection, sink, keys, runs, complete=complete)
-                        self._undo(connection, sink, [one for one in undos if not one.left])
-                    tally.add(name, undos)
-                    self._announce(sink)
+        try:
+            for sink, name in sinks.items():
+                with self._state.reading() as reader:
+                    for keys in key_pages(reader, sink, runs):
+                        with self._state.writing() as connection:
+                            undos = undo_of(connection, sink, keys, runs, complete=complete)
+                            self._undo(connection, sink, [one for one in undos if not one.left])
+                        tally.add(name, undos)
+                        self._announce(sink)
+        finally:  # also if the disk is full before the last page
             for run in self._open_runs():
                 # Its differences refer to values that are gone.
-                run.outdated = run.outdated or (run.snapshot and run.sink == sink)
+                run.outdated = run.outdated or (run.snapshot and run.sink in sinks)
         with self._state.writing() as connection:
             for (run_id,) in connection.execute(SQL["rollback_unhold"], (runs,)).fetchall():
                 drop_content(connection, run_id)
