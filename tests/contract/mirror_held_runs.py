@@ -369,6 +369,15 @@ class HeldRunSuite:
         assert await self.adopt(stage, BEFORE) == []
         assert len(await stage.deliver_all()) == 10
 
+    async def test_a_guard_that_was_switched_off_before_the_adoption_compares_nothing(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        rows = [(key, "1000") for key, _ in BEFORE]
+        stage.read(rows, guard=GUARD)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False)
+        stage.intake.finish_run(run, cursor={"version": 1}, seen=None, deletes="keep")
+        assert await self.adopt(stage, BEFORE) == []
+        assert len(await stage.deliver_all()) == 10
+
     async def test_a_sink_without_entries_holds_no_first_reading(self, stage: IntakeStage) -> None:
         stage.intake.activate(["pipe", "other"])
         stage.read([(key, "1000") for key, _ in BEFORE], guard=GUARD)

@@ -269,8 +269,9 @@ class IntakeStore:
                 SQL["partition_context"], (partition,)
             ).fetchone()
             can_hold = can_hold or bool(after_rollback)
-            if is_unknown and snapshot and guard is not None:
-                connection.execute(SQL["first_reading_guard"], (msgspec.json.encode(guard).decode(), partition))
+            if is_unknown and snapshot:
+                stored = msgspec.json.encode(guard).decode() if guard is not None else None
+                connection.execute(SQL["first_reading_guard"], {"guard": stored, "partition": partition})
             if not was_read and not found:  # there is nothing to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])

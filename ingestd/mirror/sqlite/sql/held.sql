@@ -76,7 +76,7 @@ SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partit
 -- First readings of a sink with unknown entries; see first_readings.py.
 
 -- name: first_reading_guard
-UPDATE partition SET first_guard = ? WHERE id = ?
+UPDATE partition SET first_guard = :guard WHERE id = :partition AND first_guard IS NOT :guard
 
 -- name: found_write
 INSERT INTO staging (run, key, value, data_type, row_hash)
