@@ -127,6 +127,8 @@ READS_ALL = {
     "attempt_prune": "deletes what it reads: attempts beyond the newest",
     "former_drop_oldest": "deletes what it reads: former values beyond the newest",
     # -- pruning reads everything once, in as many steps as there are runs, concurrently with the writer
+    "kept_by_values": "a pruning",
+    "kept_partitions_of_values": "a pruning",
     "kept_by_entries": "a pruning",
     "kept_partitions_of_entries": "a pruning",
     "kept_segments_of_entries": "a pruning",
