@@ -66,10 +66,9 @@ class RollbackWriter:
                 connection.execute(SQL["rollback_names"], (undoable.ids,))
                 for one in _last_of_each_partition(undoable.runs):
                     self._hold(connection, one, by)
-                sinks = json.dumps([sink for sink, *_ in undoable.sinks])
-                connection.execute(SQL["rollback_begin"], (undoable.ids, sinks, int(undoable.complete)))
-            names = {sink: name for sink, name, _ in undoable.sinks}
-            tally = self._write(undoable.ids, names, complete=undoable.complete)
+                begun = (undoable.ids, json.dumps([*undoable.sinks]), int(undoable.complete))
+                connection.execute(SQL["rollback_begin"], begun)
+            tally = self._write(undoable.ids, undoable.sinks, complete=undoable.complete)
         return tally.result(undoable.runs)
 
     def complete(self) -> None:

@@ -17,7 +17,7 @@ ORDER BY r.id
 SELECT r.ended, coalesce(h.state, '') FROM run r LEFT JOIN held_run h ON h.run = r.id WHERE r.id = ?
 
 -- name: rollback_sinks
-SELECT id, name, workspace FROM sink WHERE :name = '' OR name = :name OR sink_id = :name ORDER BY id
+SELECT id, name FROM sink WHERE :name = '' OR name = :name OR sink_id = :name ORDER BY id
 
 -- The keys of a sink with a value that one of the runs gave or ended, in pages.
 -- name: rollback_keys
