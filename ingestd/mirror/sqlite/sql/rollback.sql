@@ -1,5 +1,5 @@
 -- Rollbacks, see runs/rollback.py. `:runs` is the JSON list of the runs that are rolled back. The run of an entry or a former value
--- is the one that gave the value. The chain of a key are its former values without those that were only found in the service and
+-- is the one that gave the value. The chain of a key is its former values without those that were only found in the service and
 -- those that a rollback undid.
 
 -- The runs of a selection that changed entries. A reading of a snapshot that has not ended, and a held run, have delivered nothing
@@ -29,8 +29,8 @@ SELECT key FROM former WHERE sink = :sink AND key > :after AND NOT undone
 ORDER BY key LIMIT :limit
 
 -- Of each of the given keys (a JSON list): the present entry, how the newest value of the chain ended, and the newest value of the
--- chain that none of the runs gave. `is_known`: no older value of the key was deleted. `place`: the number of newer former values.
--- `drift`: what the last check found of the entry in the service.
+-- chain that none of the runs gave. `place`: the number of newer former values. `kept`: the number of all former values. `drift`:
+-- whether the last check found another value in the service.
 -- name: rollback_details
 SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, e.run) AS run, e.removed,
   n.ended_by, coalesce(n.value_run, n.run) AS ended_run,
