@@ -356,11 +356,10 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
   coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
--- Only the reading of unchanged content has no facts and no failure.
 -- name: status_run
 SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless, failure,
   EXISTS (SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition'),
-  failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
+  is_repeat
 FROM run r WHERE id = ?
 
 -- The last run with records of the partition of a run.

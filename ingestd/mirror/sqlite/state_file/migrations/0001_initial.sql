@@ -108,7 +108,11 @@ CREATE TABLE run (
   rejected  INTEGER NOT NULL DEFAULT 0,
   valueless INTEGER NOT NULL DEFAULT 0,
   facts     TEXT NOT NULL DEFAULT '{}',
-  failure   TEXT NOT NULL DEFAULT ''
+  failure   TEXT NOT NULL DEFAULT '',
+  -- 1: the reading found the content that was read before: only such a reading is complete and has neither facts nor records.
+  is_repeat INTEGER AS (
+    failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
+  )
 );
 CREATE INDEX run_by_partition ON run (partition, id);
 -- Runs by the hash of their content, to recognise content that was read before.
