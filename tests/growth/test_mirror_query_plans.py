@@ -202,6 +202,9 @@ READS_ALL = {
 Even these must not scan a table again for each row of another (`scanned again`), nor sort a page (`sorted`).
 """
 
+POLLED = ("status_pipelines", "rejected_by_pipeline", "rejected_total")
+"""Totals that a monitoring system asks for every few seconds, as metrics or for the health of the daemon."""
+
 _STEP = re.compile(
     r"(?P<verb>SCAN|SEARCH) (?P<table>[\w.]+)(?: USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?"
     r"(?:INDEX \w+|PRIMARY KEY|INTEGER PRIMARY KEY))?(?: \((?P<terms>.*)\))?"
@@ -242,6 +245,16 @@ def test_a_statement_reads_only_its_own_rows(name: str, state: sqlite3.Connectio
 def test_every_exception_belongs_to_a_statement_that_needs_it(state: sqlite3.Connection) -> None:
     needless = [name for name in READS_ALL if name not in SQL or not list(_mistakes(state, SQL[name]))]
     assert not needless
+
+
+@pytest.mark.parametrize("name", POLLED)
+def test_a_total_that_is_polled_reads_only_indexes(name: str, state: sqlite3.Connection) -> None:
+    tables, known = _tables(SQL[name]), state.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    growing = {table for (table,) in known} - SMALL.keys()
+    matches = [(step.detail, _STEP.match(step.detail)) for step in plan(state, SQL[name])]
+    steps = [detail for detail, match in matches if match and tables.get(match["table"], match["table"]) in growing]
+    assert steps
+    assert not [one for one in steps if "COVERING INDEX" not in one and "INTEGER PRIMARY KEY" not in one]
 
 
 @pytest.mark.parametrize(

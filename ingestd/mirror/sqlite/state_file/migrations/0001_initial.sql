@@ -256,7 +256,8 @@ CREATE TABLE entry (
   value_run INTEGER,
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
-CREATE INDEX entry_last_read ON entry (partition) WHERE last_read IS NOT NULL;
+-- With the value, so that SQLite counts these entries in the index alone.
+CREATE INDEX entry_last_read ON entry (partition, last_read) WHERE last_read IS NOT NULL;
 -- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
 CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
 
