@@ -163,7 +163,8 @@ CREATE TABLE held_run (
   rolled_back INTEGER NOT NULL DEFAULT 0
 );
 
--- The rollback that is being written: its runs and its sinks, each a JSON list. A crash leaves it for the next start.
+-- The rollback that is being written: its runs and its sinks, each a JSON list. A crash or a full disk leaves it for the
+-- next start, the next rollback or the next decision about a held run.
 CREATE TABLE rollback (
   id          INTEGER PRIMARY KEY CHECK (id = 1),
   runs        TEXT NOT NULL,
