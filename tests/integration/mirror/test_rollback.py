@@ -458,6 +458,17 @@ async def test_a_rollback_that_a_full_disk_interrupted_is_completed_by_the_next_
     assert await full.deliver() == dict.fromkeys("abc", "1")
 
 
+async def test_a_rollback_that_a_full_disk_interrupted_can_be_repeated(full: FullDiskStage) -> None:
+    full.interrupt()
+    await full.deliver()
+    done = full.undo(full.third)
+    assert ([one.key for one in done.keys], done.runs[0].is_held) == (["b", "c"], True)
+    assert await full.deliver() == dict.fromkeys("abc", "2")
+    assert full.held() == [full.third]
+    with pytest.raises(NotRolledBack, match="is held"):
+        full.mirror.status.rollback_plan(RunSelection(run=full.third))
+
+
 @pytest.mark.parametrize(("decision", "value"), [("approve", "3"), ("discard", "2")])
 async def test_a_decision_about_a_rollback_that_a_full_disk_interrupted_completes_it_first(
     full: FullDiskStage, decision: str, value: str

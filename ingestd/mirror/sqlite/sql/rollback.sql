@@ -3,14 +3,15 @@
 -- those that a rollback undid.
 
 -- The runs of a selection that changed entries. A reading of a snapshot that has not ended, and a held run, have delivered nothing
--- that can be rolled back.
+-- that can be rolled back. The runs of a rollback that was interrupted are held, but some of their values are left.
 -- name: rollback_runs
 SELECT r.id, l.name, p.name, r.started, p.id, p.snapshot, p.gone IS NOT NULL
 FROM run r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
 WHERE r.id >= coalesce(:run, 0) AND (:run IS NULL OR r.id = :run) AND (:since IS NULL OR r.started >= :since)
   AND (:pipeline = '' OR l.name = :pipeline) AND (r.created OR r.updated OR r.removed)
   AND (:sinks IS NULL OR p.sink IN (SELECT value FROM json_each(:sinks)))
-  AND NOT (p.snapshot AND r.ended IS NULL) AND r.id NOT IN (SELECT run FROM held_run WHERE state <> 'approved')
+  AND NOT (p.snapshot AND r.ended IS NULL) AND (r.id NOT IN (SELECT run FROM held_run WHERE state <> 'approved')
+    OR r.id IN (SELECT value FROM json_each((SELECT runs FROM rollback))))
 ORDER BY r.id
 
 -- name: rollback_run

@@ -163,11 +163,13 @@ CREATE TABLE held_run (
   rolled_back INTEGER NOT NULL DEFAULT 0
 );
 
--- The rollback that is being written: its runs and its sinks, each a JSON list. A crash or a full disk leaves it for the
--- next start, the next rollback or the next decision about a held run.
+-- The rollback that is being written. A crash or a full disk leaves it for the next start, the next rollback or the next decision
+-- about a held run.
 CREATE TABLE rollback (
   id          INTEGER PRIMARY KEY CHECK (id = 1),
+  -- JSON list.
   runs        TEXT NOT NULL,
+  -- JSON list of pairs: the id and the name of each.
   sinks       TEXT NOT NULL,
   -- 1: no former value since the first of the runs was deleted.
   is_complete INTEGER NOT NULL
