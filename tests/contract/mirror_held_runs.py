@@ -109,6 +109,15 @@ class HeldRunSuite:
         assert stage.status.held_runs() == []
         assert await stage.deliver_all() == [("update", "k0", "3")]
 
+    async def test_a_held_run_stays_after_a_reading_that_finds_the_source_unchanged(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False)
+        stage.intake.finish_run(run, cursor={"version": 1}, seen=None, deletes="keep")
+        assert [one.run for one in stage.status.held_runs()] == [held.id]
+        again = self.reread(stage, HALF, version=3)
+        assert again.withheld == held.withheld
+
     async def test_a_discarded_content_is_ignored_until_it_changes(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
         held = self.reread(stage, HALF)
@@ -357,6 +366,15 @@ class HeldRunSuite:
     async def test_without_a_guard_or_without_entries_nothing_is_compared(self, stage: IntakeStage) -> None:
         stage.intake.activate(["pipe", "other"])
         stage.read([(key, "1000") for key, _ in BEFORE])
+        assert await self.adopt(stage, BEFORE) == []
+        assert len(await stage.deliver_all()) == 10
+
+    async def test_a_guard_that_was_switched_off_before_the_adoption_compares_nothing(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        rows = [(key, "1000") for key, _ in BEFORE]
+        stage.read(rows, guard=GUARD)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False)
+        stage.intake.finish_run(run, cursor={"version": 1}, seen=None, deletes="keep")
         assert await self.adopt(stage, BEFORE) == []
         assert len(await stage.deliver_all()) == 10
 

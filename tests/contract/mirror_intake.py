@@ -250,6 +250,15 @@ class IntakeSuite:
         assert stage.open().repeats
         assert await stage.deliver_all() == [("create", "a", "1"), ("create", "b", "1")]
 
+    def test_the_last_complete_run_is_known_after_a_run_with_a_collision(self, stage: IntakeStage) -> None:
+        rows = [("a", "1"), ("b", "1")]
+        stage.read(rows)
+        idle = stage.read([], unmapped_rows=rows, whole=False, version=2)
+        assert stage.read([("a", "2")], unmapped_rows=rows, whole=False, version=3).collided
+        (pipeline,) = stage.status.pipelines()
+        assert pipeline.last_run is not None
+        assert pipeline.last_run.id == idle.id
+
     def test_a_partition_is_read_whole_if_it_takes_over_a_key_of_another_partition(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], name="p")
         stage.read([("b", "1")], name="q")

@@ -92,6 +92,7 @@ READS_ALL = {
     "history_partition": "`why` of one file: its own pending segments and rejected rows",
     "history_reading": "`why` of one file: its own runs, the newest first, until one brought content",
     "planned_pending": "a person's plan, on a private copy: the segments of pending entries, without their bodies",
+    "planned_entries": "a person's plan, on a private copy: counts the entries of a partition in its sink",
     "planned_rejections": "a person's plan, to a limit: what is rejected of one partition",
     "planned_unexplained": "a person's plan, on a private copy: counts a whole sink",
     "planned_segment": "one row, in the order of the primary key",
@@ -106,7 +107,6 @@ READS_ALL = {
     "rejected_of_sink": "as sink_forget_segments",
     "sink_page": "a page of the sink, to a limit, in the order of the primary key",
     "entries_of_partition": "once for a whole reading of a source with `deletes: remove`, which is as long",
-    "entries_count": "once for each reading of a guarded partition",
     "entries_unstaged": "once for a whole reading of a guarded source with `deletes: remove`, which is as long",
     "also_named_hashes": "once for a whole reading: the names of the partition besides those of the owners",
     "also_named_left_over": "as entries_left_over",
@@ -127,6 +127,8 @@ READS_ALL = {
     "attempt_prune": "deletes what it reads: attempts beyond the newest",
     "former_drop_oldest": "deletes what it reads: former values beyond the newest",
     # -- pruning reads everything once, in as many steps as there are runs, concurrently with the writer
+    "kept_by_values": "a pruning",
+    "kept_partitions_of_values": "a pruning",
     "kept_by_entries": "a pruning",
     "kept_partitions_of_entries": "a pruning",
     "kept_segments_of_entries": "a pruning",
@@ -200,6 +202,9 @@ READS_ALL = {
 Even these must not scan a table again for each row of another (`scanned again`), nor sort a page (`sorted`).
 """
 
+POLLED = ("status_pipelines", "rejected_by_pipeline", "rejected_total")
+"""Totals that a monitoring system asks for every few seconds, as metrics or for the health of the daemon."""
+
 _STEP = re.compile(
     r"(?P<verb>SCAN|SEARCH) (?P<table>[\w.]+)(?: USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?"
     r"(?:INDEX \w+|PRIMARY KEY|INTEGER PRIMARY KEY))?(?: \((?P<terms>.*)\))?"
@@ -240,6 +245,16 @@ def test_a_statement_reads_only_its_own_rows(name: str, state: sqlite3.Connectio
 def test_every_exception_belongs_to_a_statement_that_needs_it(state: sqlite3.Connection) -> None:
     needless = [name for name in READS_ALL if name not in SQL or not list(_mistakes(state, SQL[name]))]
     assert not needless
+
+
+@pytest.mark.parametrize("name", POLLED)
+def test_a_total_that_is_polled_reads_only_indexes(name: str, state: sqlite3.Connection) -> None:
+    tables, known = _tables(SQL[name]), state.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    growing = {table for (table,) in known} - SMALL.keys()
+    matches = [(step.detail, _STEP.match(step.detail)) for step in plan(state, SQL[name])]
+    steps = [detail for detail, match in matches if match and tables.get(match["table"], match["table"]) in growing]
+    assert steps
+    assert not [one for one in steps if "COVERING INDEX" not in one and "INTEGER PRIMARY KEY" not in one]
 
 
 @pytest.mark.parametrize(

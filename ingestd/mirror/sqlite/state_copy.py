@@ -191,7 +191,7 @@ class StateCopy:
         """Return the names of a partition and the number of its entries after the reading."""
         with closing(self._state.reader()) as reader:
             pipeline, name, workspace, sink, sink_id = reader.execute(SQL["planned_partition"], (partition,)).fetchone()
-            entries = reader.execute(SQL["entries_count"], (sink_id, partition)).fetchone()[0]
+            entries = reader.execute(SQL["planned_entries"], (sink_id, partition)).fetchone()[0]
         return CopiedPartition(pipeline=pipeline, name=name, sink=f"{sink} in {workspace}", entries=entries)
 
     def rejections(self, partition: int, *, limit: int) -> list[tuple[Position | None, str]]:

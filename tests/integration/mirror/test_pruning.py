@@ -11,13 +11,15 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
+from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition, Reject
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.rollback import RunSelection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.entries.former_values import KEPT as FORMER
 from ingestd.telemetry.catalogue.intake import ContentKnown
 from ingestd.telemetry.event import Event
+from tests.contract.mirror_intake import entries
 from tests.support.scripted_source import Script, ScriptedConnector
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
@@ -158,6 +160,37 @@ async def test_a_rejected_row_keeps_its_file(make: Callable[..., ArchivingPipeli
         await world.drop(f"export-{number}", ("mass", str(number)))
     (rejection,) = world.mirror.status.selected(Selection(), limit=10)
     assert (rejection.partition, rejection.pipeline) == ("bad", "pipe")
+
+
+def test_the_run_that_gave_a_value_is_kept_after_later_runs_named_the_value_again(
+    make: Callable[..., ArchivingPipeline],
+) -> None:
+    world = make()
+    intake = world.mirror.intake
+    log = intake.open_partition("pipe", Partition(name="log", snapshot=False), SINK, "d")
+    for number in range(50):
+        rows = [("mass", "1")] if number else []
+        rejects = [] if number else [(Reject(position=9, reason="No number."), None)]  # so that equal records count
+        run = intake.begin_run(log.id, snapshot=False, whole=True)
+        intake.commit(run, entries=entries(rows), records=1, rejects=rejects, cursor=number, facts={"file.name": "log"})
+        intake.finish_run(run, cursor=number, seen=None, deletes="keep")
+    assert intake.pruner.prune().runs
+    plan = world.mirror.status.rollback_plan(RunSelection(run=2))
+    assert [(one.key, one.restored) for one in plan.keys] == [("mass", None)]
+
+
+async def test_the_file_that_gave_a_value_is_kept_after_another_one_took_the_entry_over(
+    make: Callable[..., ArchivingPipeline],
+) -> None:
+    world = make()
+    world.script.deletes = "remove"
+    await world.drop("first", ("length", "1"))
+    await world.drop("second", ("length", "1"), ("mass", "0"))
+    world.time += DAY
+    for number in range(50):
+        await world.drop(f"export-{number}", ("mass", str(number)))
+    assert [origin.partition for origin in world.mirror.status.origins("length")] == ["second"]
+    assert [run.partition for run in world.mirror.status.rollback_plan(RunSelection(run=1)).runs] == ["first"]
 
 
 async def test_repeated_content_is_recognised_among_the_newest_files(make: Callable[..., ArchivingPipeline]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.errors import NotRolledBack, SourceBroken
+from ingestd.core.errors import MirrorFull, NotRolledBack, SourceBroken
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Deletes, Partition, Reject
 from ingestd.intake import Reader
+from ingestd.mirror.port import Snapshot
 from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite import SqliteMirror
-from tests.contract.mirror_intake import entries
+from tests.contract.mirror_intake import entries, hashes
+from tests.contract.test_mirror_full_disk import FullDisk
 from tests.support.scripted_source import Script, ScriptedConnector
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
@@ -25,11 +28,11 @@ SINK = SinkAddress(workspace="w", by="label", name="s")
 class Stage:
     """Pipelines that write one sink; the service is a dictionary, to which `deliver` sends everything that is pending."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
         self.path, self.time = path, 1_000_000.0
         self.scripts: dict[str, Script] = {}
         self.service: dict[str, str | None] = {}
-        self.mirror = SqliteMirror.open(path, now=lambda: self.time)
+        self.mirror = SqliteMirror.open(path, now=lambda: self.time, factory=factory)
 
     def pipeline(
         self, name: str = "pipe", *, deletes: Deletes = "keep", guard: Guard | None = None, value: str = "{v}"
@@ -420,3 +423,73 @@ async def test_a_stream_is_restored_and_an_equal_record_of_a_later_run_is_left(s
     assert not done.runs[0].is_held
     assert await stage.deliver() == {"a": "1", "b": "1"}
     assert stage.held() == []
+
+
+class FullDiskStage(Stage):
+    """Three entries with three values, and a disk that is full after the first key of a rollback."""
+
+    def __init__(self, path: Path) -> None:
+        self.disk = type("Disk", (FullDisk,), {})
+        super().__init__(path, factory=self.disk)
+        self.pipeline()
+        _, self.second, self.third = (self.write(dict.fromkeys("abc", value)) for value in "123")
+
+    def interrupt(self) -> None:
+        """Begin to roll the third run back; then the disk has space again."""
+        self.mirror.on_pending = lambda _: setattr(self.disk, "full", True)
+        with pytest.raises(MirrorFull):
+            self.mirror.intake.roll_back(RunSelection(run=self.third), by="root")
+        self.mirror.on_pending = lambda _: None
+        self.disk.full = False
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FullDiskStage]:
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.undo_plan.PAGE", 1)
+    made = FullDiskStage(tmp_path / "state.db")
+    yield made
+    made.mirror.close()
+
+
+async def test_a_rollback_that_a_full_disk_interrupted_is_completed_by_the_next_one(full: FullDiskStage) -> None:
+    full.interrupt()
+    assert await full.deliver() == {"a": "2", "b": "3", "c": "3"}
+    assert full.mirror.intake.roll_back(RunSelection(run=full.second), by="root").restored == 3
+    assert await full.deliver() == dict.fromkeys("abc", "1")
+
+
+async def test_a_rollback_that_a_full_disk_interrupted_can_be_repeated(full: FullDiskStage) -> None:
+    full.interrupt()
+    await full.deliver()
+    done = full.undo(full.third)
+    assert ([one.key for one in done.keys], done.runs[0].is_held) == (["b", "c"], True)
+    assert await full.deliver() == dict.fromkeys("abc", "2")
+    assert full.held() == [full.third]
+    with pytest.raises(NotRolledBack, match="is held"):
+        full.mirror.status.rollback_plan(RunSelection(run=full.third))
+
+
+@pytest.mark.parametrize(("decision", "value"), [("approve", "3"), ("discard", "2")])
+async def test_a_decision_about_a_rollback_that_a_full_disk_interrupted_completes_it_first(
+    full: FullDiskStage, decision: str, value: str
+) -> None:
+    full.interrupt()
+    getattr(full.mirror.intake, decision)(full.third)
+    assert await full.deliver() == dict.fromkeys("abc", value)
+    full.restart()
+    full.read()
+    assert (await full.deliver(), full.held()) == (dict.fromkeys("abc", value), []), (
+        "nothing is left for the next start"
+    )
+
+
+async def test_a_reading_that_began_before_an_interrupted_rollback_does_not_end_the_hold(full: FullDiskStage) -> None:
+    """Its differences refer to values that are gone."""
+    intake, rows = full.mirror.intake, [(key, "3") for key in "abc"]
+    mapping = Mapping([EntrySpec(key="{k}", value="{v}")])
+    state = intake.open_partition("pipe", Partition(name="p"), SINK, mapping.digest)
+    run = intake.begin_run(state.id, snapshot=True, whole=False)
+    full.interrupt()
+    summary = intake.finish_run(run, cursor={"version": 9}, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
+    assert summary.collided
+    assert full.held() == [full.third]

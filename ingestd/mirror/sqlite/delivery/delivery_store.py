@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import msgspec
 import polars as pl
@@ -200,12 +200,12 @@ class DeliveryStore:
         """
         self._deferred.write_all()
         with self._state.reading() as reader:
-            pipelines = [name for (name,) in reader.execute(SQL["pipeline_names"])]
             is_first = reader.execute(SQL["sink_adoption"], (sink,)).fetchone()[1] is None
         held: Sequence[HeldRun] = ()
-        with self._first_readings.none_ending(pipelines if adopted and is_first else ()):
+        with ExitStack() as compares:
             compared = None
             if adopted and is_first:
+                compares.enter_context(self._first_readings.none_ending())
                 with self._state.reading() as reader:
                     compared = self._first_readings.measure(reader, sink)
             with self._state.writing() as connection:

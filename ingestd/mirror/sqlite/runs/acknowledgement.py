@@ -1,4 +1,4 @@
-"""The result of an acknowledged partition, and the resolution of its rejections by corrected records."""
+"""Acknowledged partitions, their results, and the resolution of their rejections by corrected records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,56 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from operator import itemgetter
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Acknowledgement, Rejected
+from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Rejected
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _PAGE = 1_000
+
+_PARTITIONS = 1_000
+"""Maximum number of partitions that are read in one transaction."""
+
+
+class AcknowledgedPartitions:
+    """Finds the partitions that became acknowledged. Triggers note which ones to look at, so others cost nothing."""
+
+    def __init__(self, state: StateFile) -> None:
+        self._state = state
+        self._changes_untouched: dict[str, int] = {}
+        """`StateFile.changes` when none of the partitions of a pipeline was touched."""
+        with state.writing() as connection:
+            for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
+                connection.execute(SQL[statement])
+
+    def of_pipeline(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
+        """See `IntakeStore.acknowledged_partitions`."""
+        if self._changes_untouched.get(pipeline) == self._state.changes:
+            return []
+        rows: list[tuple[float, int, Partition, str]] = []
+        after: int | None = 0
+        while after is not None:
+            with self._state.writing() as connection:
+                known = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
+                if known is None:
+                    return []
+                page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
+                rows += [
+                    (run, identity, _partition(name, *kind), cursor)
+                    for identity, name, *kind, cursor, run, is_acknowledged in page
+                    if is_acknowledged
+                ]
+                pending = [(known[0], identity) for identity, *_, done in page if not done]
+                connection.executemany(SQL["touched_drop"], pending)
+                changes = connection.total_changes
+            if not page and after == 0:
+                self._changes_untouched[pipeline] = changes
+            after = page[-1][0] if len(page) == _PARTITIONS else None
+        rows.sort(key=itemgetter(0, 1))
+        return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
 
 
 def acknowledgement_of(
@@ -48,6 +91,12 @@ def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[
     found = connection.execute(SQL["rejected_times"], (json.dumps(ids), pipeline)).fetchall()
     meant = [number for number, at in found if _reference(number, at) in wanted]
     connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
+
+
+def _partition(name: str, snapshot: int, deletes: Deletes, small: int, replayable: int) -> Partition:
+    return Partition(
+        name=name, snapshot=bool(snapshot), deletes=deletes, small=bool(small), replayable=bool(replayable)
+    )
 
 
 def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import polars as pl
@@ -26,6 +25,7 @@ from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold
 from ingestd.mirror.sqlite.runs.run_effect import PAGE, ChangeTally
+from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -69,26 +69,14 @@ class _Compared(msgspec.Struct):
 
 
 class FirstReadings:
-    """Compares the first readings of sinks. ``open_runs`` returns the open runs; ``ending``: see `RunFinisher.ending`."""
+    """Compares the first readings of sinks. ``open_runs`` returns the open runs."""
 
     def __init__(
-        self,
-        *,
-        now: Callable[[], float],
-        open_runs: Callable[[], Collection[RunState]],
-        ending: Callable[[str], AbstractContextManager[object]],
+        self, finisher: RunFinisher, *, now: Callable[[], float], open_runs: Callable[[], Collection[RunState]]
     ) -> None:
+        self.none_ending = finisher.none_ending
         self._now = now
         self._open_runs = open_runs
-        self._ending = ending
-
-    @contextmanager
-    def none_ending(self, pipelines: Collection[str]) -> Iterator[None]:
-        """Let no run of these pipelines end in the context."""
-        with ExitStack() as locks:
-            for pipeline in sorted(pipelines):
-                locks.enter_context(self._ending(pipeline))
-            yield
 
     def measure(self, reader: sqlite3.Connection, sink: int) -> Mapping[int, _Compared] | None:
         """Compare by partition what the sources name with the entries of the service; None if these are none."""
@@ -147,7 +135,7 @@ class FirstReadings:
 
 
 def note_found(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """Keep entries of the service (key, value, data_type) for `FirstReadings.compare`."""
+    """Keep entries of the service (key, value, data_type) for `FirstReadings.measure`."""
     rows = entries.unique(subset="key", keep="last").select(
         "key", "value", pl.col("data_type").fill_null(""), row_hash=pl.lit(0), position=pl.lit(None, dtype=pl.Int64)
     )

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from itertools import pairwise
-from operator import itemgetter
-from typing import Any, TypeAlias
 
 import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
+from ingestd.core.record import Acknowledgement, Cursor, Partition, Reject
 from ingestd.mirror.port import (
     Amendment,
     HeldRun,
@@ -29,21 +24,18 @@ from ingestd.mirror.port import (
 )
 from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_conflicts, pass_on
-from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
-from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
-from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
-from ingestd.mirror.sqlite.entries.target import WriteTarget
-from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.entries.ordered_entries import last_row, order_entries, sort_by_key
 from ingestd.mirror.sqlite.rejections.rejected_rows import (
     drop_read_again,
     store_rejected_partition,
     store_rejected_records,
 )
-from ingestd.mirror.sqlite.runs.acknowledgement import acknowledgement_of, resolve
+from ingestd.mirror.sqlite.runs.acknowledgement import AcknowledgedPartitions, acknowledgement_of, resolve
+from ingestd.mirror.sqlite.runs.activation import configure_pipelines
 from ingestd.mirror.sqlite.runs.first_readings import FirstReadings
-from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold_of
+from ingestd.mirror.sqlite.runs.held_runs import EndOfRun
 from ingestd.mirror.sqlite.runs.history import content_before
+from ingestd.mirror.sqlite.runs.partition_opener import PartitionOpener
 from ingestd.mirror.sqlite.runs.pruner import Pruner
 from ingestd.mirror.sqlite.runs.retried_records import RetriedRecords
 from ingestd.mirror.sqlite.runs.rollback import RollbackWriter
@@ -52,16 +44,6 @@ from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
-
-_PARTITIONS = 1_000
-"""Maximum number of partitions that are read in one transaction."""
-
-
-_SMALL = 200
-"""Up to this number, plain Python is faster than a query of polars."""
-
-
-_Row: TypeAlias = tuple[Any, ...]
 
 
 class IntakeStore:
@@ -88,22 +70,17 @@ class IntakeStore:
         self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
         self._finisher = RunFinisher(state, self._writer, now=now, announce=self._announce_durable)
         self._retry = RetriedRecords(self._writer, now=now)
-        self.first_readings = FirstReadings(
-            now=now, open_runs=lambda: [*self._runs.values()], ending=self._finisher.ending
-        )
+        self.first_readings = FirstReadings(self._finisher, now=now, open_runs=lambda: [*self._runs.values()])
         self._runs: dict[int, RunState] = {}
         self._rollback = RollbackWriter(
             state, self._finisher, now=now, claimed_segments=claimed_segments,
             open_runs=lambda: [*self._runs.values()], announce=self._announce_durable,
         )  # fmt: skip
-        self._retries: dict[int, int] = {}
+        self._opener = PartitionOpener(state, opened)
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
-        self._changes_untouched: dict[str, int] = {}
-        """`StateFile.changes` when a pass of a pipeline was noted, and when none of its partitions was touched."""
+        """`StateFile.changes` when a pass of a pipeline was noted."""
+        self._acknowledged = AcknowledgedPartitions(state)
         self.pruner = Pruner(state, now=now)
-        with state.writing() as connection:
-            for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
-                connection.execute(SQL[statement])
 
     def activate(
         self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
@@ -114,7 +91,9 @@ class IntakeStore:
         its state. Return the renamed ones as pairs of former and present name.
         """
         with self._state.writing() as connection:
-            renamed, sinks = self._configure(connection, pipelines, sources or {})
+            renamed, sinks = configure_pipelines(
+                connection, pipelines, sources or {}, claimed=self._claimed, at=self._now()
+            )
             # Runs that are open at start were interrupted.
             connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
@@ -129,36 +108,12 @@ class IntakeStore:
     ) -> list[tuple[str, str]]:
         """Do what `activate` does at a start with these pipelines, while some of them read. No pipeline of ``ended`` reads."""
         with self._state.writing() as connection:
-            renamed, sinks = self._configure(connection, pipelines, sources)
+            renamed, sinks = configure_pipelines(connection, pipelines, sources, claimed=self._claimed, at=self._now())
             names = json.dumps([*ended, *(name for _, name in renamed)])
             self._opened.difference_update(one for (one,) in connection.execute(SQL["partitions_of"], (names,)))
         for sink in sinks:
             self._announce(sink)
         return renamed
-
-    def _configure(
-        self, connection: sqlite3.Connection, pipelines: Collection[str], sources: Mapping[str, str]
-    ) -> tuple[list[tuple[str, str]], set[int]]:
-        """Make ``pipelines`` the active ones; return the renamed ones, and the sinks with new pending entries."""
-        renamed = rename_pipelines(connection, sources)
-        connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
-        names = json.dumps(sorted(pipelines))
-        connection.execute(SQL["pipeline_activate"], (names, names))
-        note_sources(connection, sources)
-        # Another pipeline names these keys, too: they become its entries, without a reading of its source.
-        sinks: set[int] = set()
-        for sink, keys in freed_keys(connection):
-            target = WriteTarget(
-                connection=connection, sink=sink, partition=ADOPTED, run=0, claimed=self._claimed, at=self._now()
-            )
-            for page in pages(keys, PAGE):
-                _, updated = pass_on(target, page)
-                sinks |= {sink} if updated else set()
-        end_inactive_conflicts(connection)
-        if renamed:
-            for sink, keys in keys_in_conflict(connection):
-                describe_conflicts(connection, sink, keys)
-        return renamed, sinks
 
     @contextmanager
     def batch(self, pipeline: str) -> Iterator[WriteBatch]:
@@ -192,68 +147,14 @@ class IntakeStore:
 
     def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
         """Return the ``cursor`` that `open_partition` would return; write nothing."""
-        of_sink = (sink.workspace, sink.by, sink.name)
-        with self._state.writing() as connection:
-            row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
-        return json.loads(row[0]) if row is not None and row[0] is not None else None
+        return self._opener.known_cursor(pipeline, partition, sink, digest)
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
         """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
 
         The cursor of a partition that is not replayable is kept under another mapping or sink.
         """
-        address = (sink.workspace, sink.by, sink.name)
-        with self._state.writing() as connection:
-            (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
-            pipeline_id, changes = _get_or_create(
-                connection, "pipeline_get", (pipeline,), "pipeline_ensure", (pipeline,)
-            )
-            row = _get_or_create(
-                connection,
-                "partition_get",
-                (pipeline_id, partition.name),
-                "partition_ensure",
-                (pipeline_id, sink_id, partition.name),
-            )
-            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, *kind = (
-                row
-            )
-            if kind != (present := _kind(partition)):
-                connection.execute(SQL["partition_set_kind"], (*present, identity))
-            if gone is not None:
-                connection.execute(SQL["partition_is_back"], (identity,))
-            # The cursor covers the retries requested until now.
-            self._retries[identity] = retries
-            if (at_sink, known_digest) != (sink_id, digest):
-                restarted = {"sink": sink_id, "digest": digest, "partition": identity}
-                connection.execute(SQL["partition_restart"], restarted)
-                connection.execute(SQL["also_named_elsewhere"], (identity, sink_id))
-                connection.execute(SQL["snapshot_clear"], (identity,))
-                cursor, valid_through, repeats = None if partition.replayable else cursor, -1, 0
-            if retired:
-                connection.execute(SQL["partition_in_use"], (identity,))
-            current = valid_through == changes
-            known = hold_of(connection, identity)
-            rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
-        # What is left of an approved run is written by the next reading.
-        if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
-            known = None
-        if partition.replayable:
-            # A queue is named, too, but has no record again: it confirms no value.
-            self._opened.add(identity)
-        token = json.loads(cursor) if cursor is not None else None
-        return PartitionState(
-            id=identity,
-            name=partition.name,
-            cursor=token,
-            current=current,
-            snapshot=partial(self._snapshot, identity) if current and not repeats else None,
-            repeats=bool(repeats),
-            awaiting=token if awaiting else None,
-            withheld=known.cursor if known is not None else None,
-            after_rollback=known is not None and known.rolled_back,
-            is_rejected=bool(rejected),
-        )
+        return self._opener.open(pipeline, partition, sink, digest)
 
     def begin_run(
         self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
@@ -271,8 +172,9 @@ class IntakeStore:
                 SQL["partition_context"], (partition,)
             ).fetchone()
             can_hold = can_hold or bool(after_rollback)
-            if is_unknown and snapshot and guard is not None:
-                connection.execute(SQL["first_reading_guard"], (msgspec.json.encode(guard).decode(), partition))
+            if is_unknown and snapshot:
+                stored = msgspec.json.encode(guard).decode() if guard is not None else None
+                connection.execute(SQL["first_reading_guard"], {"guard": stored, "partition": partition})
             if not was_read and not found:  # there is nothing to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
@@ -289,7 +191,7 @@ class IntakeStore:
                 staged=snapshot and bool(repeats or remapped or guard or can_hold),
                 remapped=bool(remapped),
                 has_rejected=has_rejected,
-                retries=self._retries.get(partition, 0),
+                retries=self._opener.retries.get(partition, 0),
                 guard=guard or (Guard() if can_hold else None) if snapshot else None,
                 only_guarded=snapshot and not (repeats or remapped),
                 after_rollback=bool(after_rollback),
@@ -325,16 +227,7 @@ class IntakeStore:
         ``valueless``: the number of mapped records that gave no entry and were not rejected.
         """
         current = self._runs[run]
-        if entries["value"].null_count():  # of equal keys, one with a value wins
-            entries = pl.concat(
-                [entries.filter(pl.col("value").is_null()), entries.filter(pl.col("value").is_not_null())]
-            )
-        ordered = _by_key(entries)
-        unique = ordered
-        if ordered["key"].n_unique() < ordered.height:
-            unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
-        signed = unique["row_hash"].cast(pl.Int64, wrap_numerical=True)
-        unique = unique.clone().replace_column(unique.get_column_index("row_hash"), signed)
+        ordered, unique = order_entries(entries)
         current.mapped += entries.height
         if unique.height < entries.height:
             current.repeats = True
@@ -360,9 +253,7 @@ class IntakeStore:
                 connection, current, written, records=records, rejected=len(rejects), valueless=valueless, facts=facts
             )
             if not current.snapshot:
-                current.last_row = max(
-                    [current.last_row, *_rows(entries), *(_row_of(one.position) for one, _ in rejects)]
-                )
+                current.last_row = max(current.last_row, last_row(entries, [one for one, _ in rejects]))
                 current.has_rejected = current.has_rejected or bool(rejects)
                 moved = {"cursor": json.dumps(cursor), "last_row": current.last_row, "partition": current.partition}
                 connection.execute(SQL["partition_advance"], moved)
@@ -415,6 +306,7 @@ class IntakeStore:
         Raises:
             RunNotHeld: there is no such held run, or a later run replaced it.
         """
+        self._rollback.complete()
         return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
 
     def discard(self, run: int) -> HeldRun:
@@ -423,6 +315,7 @@ class IntakeStore:
         Raises:
             RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
         """
+        self._rollback.complete()
         return self._finisher.discard(run)
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
@@ -484,7 +377,8 @@ class IntakeStore:
         All of them are of one run, and have positions of one type.
         """
         with self._state.writing() as connection:
-            return self._retry.records(connection, partition, retries=self._retries.get(partition, 0), limit=limit)
+            retries = self._opener.retries.get(partition, 0)
+            return self._retry.records(connection, partition, retries=retries, limit=limit)
 
     def map_retried(
         self,
@@ -500,7 +394,8 @@ class IntakeStore:
         written keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
         """
         with self._state.writing() as connection:
-            run, written = self._retry.map(connection, partition, records, entries=_by_key(entries), rejects=rejects)
+            ordered = sort_by_key(entries)
+            run, written = self._retry.map(connection, partition, records, entries=ordered, rejects=rejects)
         return self._writer.note_written(run, written)
 
     def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
@@ -508,29 +403,7 @@ class IntakeStore:
 
         If nothing was touched and nothing has changed since the last call, it needs no transaction.
         """
-        if self._changes_untouched.get(pipeline) == self._state.changes:
-            return []
-        rows: list[tuple[float, int, Partition, str]] = []
-        after: int | None = 0
-        while after is not None:
-            with self._state.writing() as connection:
-                known = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
-                if known is None:
-                    return []
-                page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
-                rows += [
-                    (run, identity, _partition(name, *kind), cursor)
-                    for identity, name, *kind, cursor, run, is_acknowledged in page
-                    if is_acknowledged
-                ]
-                pending = [(known[0], identity) for identity, *_, done in page if not done]
-                connection.executemany(SQL["touched_drop"], pending)
-                changes = connection.total_changes
-            if not page and after == 0:
-                self._changes_untouched[pipeline] = changes
-            after = page[-1][0] if len(page) == _PARTITIONS else None
-        rows.sort(key=itemgetter(0, 1))
-        return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
+        return self._acknowledged.of_pipeline(pipeline)
 
     def acknowledgement(self, partition: int) -> Acknowledgement:
         """Return the result of the last reading of a partition of `acknowledged_partitions`."""
@@ -544,54 +417,3 @@ class IntakeStore:
             connection.execute(SQL["wait_clear"], (partition,))
             if gone:
                 connection.execute(SQL["partition_gone"], (0, partition))
-
-    def _snapshot(self, partition: int) -> Snapshot:
-        with self._state.writing() as connection:
-            # These hashes cover the retries requested until now.
-            self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
-            return Snapshot(hashes=load_snapshot(connection, partition), sections=load_sections(connection, partition))
-
-
-def _kind(partition: Partition) -> list[int | str]:
-    return [int(partition.snapshot), partition.deletes, int(partition.small), int(partition.replayable)]
-
-
-def _partition(name: str, snapshot: int, deletes: Deletes, small: int, replayable: int) -> Partition:
-    return Partition(
-        name=name, snapshot=bool(snapshot), deletes=deletes, small=bool(small), replayable=bool(replayable)
-    )
-
-
-def _rows(entries: pl.DataFrame) -> list[int]:
-    """Return the highest row number of entries with row numbers."""
-    numbers = entries["position"]
-    return [int(str(numbers.max()))] if numbers.dtype.is_integer() and numbers.len() > numbers.null_count() else []
-
-
-def _row_of(position: Position) -> int:
-    return position if isinstance(position, int) else 0
-
-
-def _by_key(entries: pl.DataFrame) -> pl.DataFrame:
-    """Return entries sorted by key; of equal keys, the last record is last."""
-    if entries.height <= _SMALL:
-        keys = entries["key"].to_list()
-        if all(key <= following for key, following in pairwise(keys)):
-            return entries
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        columns = [(column, column.to_list()) for column in entries.get_columns()]
-        return pl.DataFrame(
-            [pl.Series(column.name, [values[row] for row in order], dtype=column.dtype) for column, values in columns]
-        )
-    return entries.sort("key", maintain_order=True)
-
-
-def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:
-    """Return the selected row; insert it if it is missing. The usual case needs no write."""
-    found: _Row | None = connection.execute(SQL[select], key).fetchone()
-    if found is None:
-        connection.execute(SQL[insert], row)
-        found = connection.execute(SQL[select], key).fetchone()
-        if found is None:
-            raise LookupError(f"{insert} did not insert the row of {select}")
-    return found

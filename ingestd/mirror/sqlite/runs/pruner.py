@@ -1,8 +1,8 @@
 """Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
 These rows are kept at any age: the partition and the run of every desired entry, former value, rejection and drift finding,
-which explain them; each partition's last run, and its last run with content; a pipeline's newest partitions, to recognise
-repeated content; and the newest runs.
+which explain them; those that gave a value which a later run named again, for a rollback; each partition's last run, and its
+last run with content; a pipeline's newest partitions, to recognise repeated content; and the newest runs.
 
 No new reference to an old run or partition is created; an existing one only moves between an entry, its rejection and its former
 values. The same holds for segments. So a row without a reference in one snapshot of the mirror can be deleted at any later
@@ -126,7 +126,8 @@ class Pruner:
         for name in ("kept_run_create", "kept_partition_create", "kept_segment_create"):
             reader.execute(SQL[name])
         reader.execute("BEGIN")
-        reader.execute(SQL["kept_segments_of_entries"])
+        for name in ("kept_segments_of_entries", "kept_by_values", "kept_partitions_of_values"):
+            reader.execute(SQL[name])
         for name in ("entries", "names", "former", "rejected", "held"):
             reader.execute(SQL[f"kept_by_{name}"])
         for name in ("entries", "former", "rejected", "held", "segments", "drift"):

@@ -1,8 +1,9 @@
 """Rolls runs back: restores the values that entries had before them, and holds their partitions.
 
 The first transaction stores which runs are rolled back, and holds partitions. Each further one handles a page of keys. After a
-crash the next start writes the rest, because a handled key has no value of the runs any more. The values become pending as those
-of a run do, so retries, read-back and the order of requests are the same.
+crash the next start writes the rest, because a handled key has no value of the runs any more. After a full disk the next
+rollback or decision about a held run writes it. The values become pending as those of a run do, so retries, read-back and the
+order of requests are the same.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack
 from itertools import groupby
 
+import msgspec
 import polars as pl
 from msgspec.structs import replace
 
@@ -32,6 +33,14 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _RESTORED = {"key": str, "value": str, "data_type": str, "row_hash": int, "position": None}
+
+
+class _OpenRollback(msgspec.Struct, frozen=True, kw_only=True):
+    """A rollback that is not written to its end: its runs (a JSON list), its sinks (names by id), and `Undoable.complete`."""
+
+    runs: str
+    sinks: dict[int, str]
+    complete: bool
 
 
 class RollbackWriter:
@@ -59,44 +68,65 @@ class RollbackWriter:
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
         """See `IntakeStore.roll_back`."""
-        with ExitStack() as ended, self._state.reading() as reader:
-            for (pipeline,) in reader.execute(SQL["pipeline_names"]).fetchall():
-                ended.enter_context(self._finisher.ending(pipeline))
+        with self._finisher.none_ending():
+            rest = self._open()
+            if rest is not None:
+                with self._state.writing() as connection:
+                    repeated = select(connection, selection)
+                tally = self._write(rest)
+                if repeated.ids == rest.runs:
+                    return tally.result(repeated.runs)
             with self._state.writing() as connection:
                 undoable = select(connection, selection)
                 connection.execute(SQL["rollback_names"], (undoable.ids,))
                 for one in _last_of_each_partition(undoable.runs):
                     self._hold(connection, one, by)
-                sinks = json.dumps([sink for sink, *_ in undoable.sinks])
-                connection.execute(SQL["rollback_begin"], (undoable.ids, sinks, int(undoable.complete)))
-            names = {sink: name for sink, name, _ in undoable.sinks}
-            tally = self._write(undoable.ids, names, complete=undoable.complete)
-        return tally.result(undoable.runs)
+                begun = _OpenRollback(runs=undoable.ids, sinks=undoable.sinks, complete=undoable.complete)
+                row = (begun.runs, json.dumps([*begun.sinks.items()]), int(begun.complete))
+                connection.execute(SQL["rollback_begin"], row)
+            return self._write(begun).result(undoable.runs)
 
     def complete(self) -> None:
-        """Write the rest of a rollback that a crash has interrupted. Call it before anything reads or delivers."""
+        """Write the rest of a rollback that a crash or a full disk has interrupted, if there is one.
+
+        Call it at a start before anything reads or delivers, and before a decision about a held run.
+
+        Raises:
+            MirrorFull: the disk is still full.
+        """
+        if self._open() is None:
+            return
+        with self._finisher.none_ending():
+            rest = self._open()
+            if rest is not None:
+                self._write(rest)
+
+    def _open(self) -> _OpenRollback | None:
         with self._state.writing() as connection:
             row = connection.execute(SQL["rollback_open"]).fetchone()
-        if row is not None:
-            runs, sinks, is_complete = row
-            self._write(runs, dict.fromkeys(json.loads(sinks), ""), complete=bool(is_complete))
+        if row is None:
+            return None
+        runs, sinks, is_complete = row
+        return _OpenRollback(runs=runs, sinks=dict(json.loads(sinks)), complete=bool(is_complete))
 
-    def _write(self, runs: str, sinks: dict[int, str], *, complete: bool) -> UndoCounts:
-        """Handle the keys of the sinks (names by id), and end the rollback."""
+    def _write(self, begun: _OpenRollback) -> UndoCounts:
+        """Handle the keys that are left, and end the rollback."""
         tally = UndoCounts()
-        for sink, name in sinks.items():
-            with self._state.reading() as reader:
-                for keys in key_pages(reader, sink, runs):
-                    with self._state.writing() as connection:
-                        undos = undo_of(connection, sink, keys, runs, complete=complete)
-                        self._undo(connection, sink, [one for one in undos if not one.left])
-                    tally.add(name, undos)
-                    self._announce(sink)
+        try:
+            for sink, name in begun.sinks.items():
+                with self._state.reading() as reader:
+                    for keys in key_pages(reader, sink, begun.runs):
+                        with self._state.writing() as connection:
+                            undos = undo_of(connection, sink, keys, begun.runs, complete=begun.complete)
+                            self._undo(connection, sink, [one for one in undos if not one.left])
+                        tally.add(name, undos)
+                        self._announce(sink)
+        finally:  # also if the disk is full before the last page
             for run in self._open_runs():
                 # Its differences refer to values that are gone.
-                run.outdated = run.outdated or (run.snapshot and run.sink == sink)
+                run.outdated = run.outdated or (run.snapshot and run.sink in begun.sinks)
         with self._state.writing() as connection:
-            for (run_id,) in connection.execute(SQL["rollback_unhold"], (runs,)).fetchall():
+            for (run_id,) in connection.execute(SQL["rollback_unhold"], (begun.runs,)).fetchall():
                 drop_content(connection, run_id)
             connection.execute(SQL["rollback_end"])
         return tally

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import polars as pl
 
@@ -78,6 +78,17 @@ class RunFinisher:
     def ending(self, pipeline: str) -> AbstractContextManager[object]:
         """Return the lock with which the runs of a pipeline end. A batch takes it first: it waits for nothing later."""
         return self._ending[pipeline]
+
+    @contextmanager
+    def none_ending(self) -> Iterator[None]:
+        """Let no run of any pipeline end in the context."""
+        with self._state.reading() as reader:
+            # Sorted, so that two callers do not wait for each other.
+            names = sorted(name for (name,) in reader.execute(SQL["pipeline_names"]))
+        with ExitStack() as locks:
+            for name in names:
+                locks.enter_context(self._ending[name])
+            yield
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
         """Return the repeated keys for a run that begins, with those of a collided run of the same content."""
@@ -240,7 +251,8 @@ class RunFinisher:
             summary = from_row(RunSummary, counts, collided=collided, replaces=replaces, notice=notice)
             if not collided:
                 self._end_reading(connection, run, end, changed=summary.changed)
-            connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
+                # After a collision, the partition's last complete run is still an older one.
+                connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
         return summary
 
     def _end_reading(self, connection: sqlite3.Connection, run: RunState, end: EndOfRun, *, changed: bool) -> None:

@@ -41,13 +41,13 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a rollback, and the sinks (id, name, workspace) in which it looks for their values.
+    """The runs of a rollback, and the sinks (names by id) in which it looks for their values.
 
     ``complete``: no former value since the first of them was deleted because the state file had too many.
     """
 
     runs: tuple[SelectedRun, ...]
-    sinks: tuple[tuple[int, str, str], ...]
+    sinks: dict[int, str]
     complete: bool
 
     @property
@@ -96,7 +96,7 @@ def select(connection: sqlite3.Connection, selection: RunSelection) -> Undoable:
     Raises:
         NotRolledBack: there is no such run or sink, or the run has delivered nothing.
     """
-    sinks = tuple(connection.execute(SQL["rollback_sinks"], {"name": selection.sink}).fetchall())
+    sinks = dict[int, str](connection.execute(SQL["rollback_sinks"], {"name": selection.sink}).fetchall())
     if not sinks and selection.sink:
         raise NotRolledBack(
             f"No pipeline has written a data sink '{selection.sink}'. 'ingestd status' lists the sinks."
@@ -105,7 +105,7 @@ def select(connection: sqlite3.Connection, selection: RunSelection) -> Undoable:
         "run": selection.run,
         "since": selection.since,
         "pipeline": selection.pipeline,
-        "sinks": json.dumps([identity for identity, *_ in sinks]) if selection.sink else None,
+        "sinks": json.dumps([*sinks]) if selection.sink else None,
     }
     rows = connection.execute(SQL["rollback_runs"], parameters).fetchall()
     if not rows and selection.run is not None:
@@ -124,7 +124,7 @@ def plan_rollback(connection: sqlite3.Connection, selection: RunSelection) -> Ro
     """
     undoable = select(connection, selection)
     tally = UndoCounts()
-    for sink, name, _ in undoable.sinks:
+    for sink, name in undoable.sinks.items():
         for keys in key_pages(connection, sink, undoable.ids):
             tally.add(name, undo_of(connection, sink, keys, undoable.ids, complete=undoable.complete))
     return tally.result(undoable.runs)

@@ -65,9 +65,6 @@ SELECT e.key, e.row_hash FROM entry e WHERE e.sink = :sink AND e.partition = :pa
   AND NOT EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)
   AND NOT EXISTS (SELECT 1 FROM also_named c WHERE c.sink = e.sink AND c.key = e.key)
 
--- name: entries_count
-SELECT count(*) FROM entry WHERE sink = ? AND partition = ? AND NOT removed
-
 -- The values of a partition before a run, with those of entries of no source that the run names.
 -- name: entries_before
 SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partition = :partition
@@ -76,7 +73,7 @@ SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partit
 -- First readings of a sink with unknown entries; see first_readings.py.
 
 -- name: first_reading_guard
-UPDATE partition SET first_guard = ? WHERE id = ?
+UPDATE partition SET first_guard = :guard WHERE id = :partition AND first_guard IS NOT :guard
 
 -- name: found_write
 INSERT INTO staging (run, key, value, data_type, row_hash)

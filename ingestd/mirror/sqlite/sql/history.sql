@@ -26,6 +26,5 @@ SELECT id, name FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE n
 ORDER BY last_run DESC LIMIT ?
 
 -- name: runs_newest
-SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, valueless, failure,
-  failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
+SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, valueless, failure, is_repeat
 FROM run WHERE partition = ? ORDER BY id DESC LIMIT ?

@@ -8,6 +8,9 @@ SELECT id, sink, body FROM segment WHERE id > ? ORDER BY id LIMIT 1
 SELECT l.name, p.name, k.workspace, k.name, p.sink FROM partition p JOIN pipeline l ON l.id = p.pipeline
 JOIN sink k ON k.id = p.sink WHERE p.id = ?
 
+-- name: planned_entries
+SELECT count(*) FROM entry WHERE sink = ? AND partition = ? AND NOT removed
+
 -- name: planned_rejections
 SELECT position, reason FROM rejected WHERE partition = ? AND run >= ? ORDER BY id LIMIT ?
 

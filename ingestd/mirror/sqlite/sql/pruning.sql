@@ -31,6 +31,15 @@ CREATE TEMP TABLE kept_partition (id INTEGER PRIMARY KEY)
 -- name: kept_segment_create
 CREATE TEMP TABLE kept_segment (id INTEGER PRIMARY KEY)
 
+-- The runs that gave a value which a later run named again.
+-- name: kept_by_values
+INSERT OR IGNORE INTO temp.kept_run (id)
+SELECT value_run FROM entry WHERE value_run IS NOT NULL UNION ALL SELECT value_run FROM former WHERE value_run IS NOT NULL
+
+-- Their partitions, which may be others than those of the entries: `kept_run` has no other runs yet.
+-- name: kept_partitions_of_values
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT r.partition FROM temp.kept_run k CROSS JOIN run r ON r.id = k.id
+
 -- name: kept_by_entries
 INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM entry
 

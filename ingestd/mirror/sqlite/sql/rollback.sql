@@ -1,23 +1,24 @@
 -- Rollbacks, see runs/rollback.py. `:runs` is the JSON list of the runs that are rolled back. The run of an entry or a former value
--- is the one that gave the value. The chain of a key are its former values without those that were only found in the service and
+-- is the one that gave the value. The chain of a key is its former values without those that were only found in the service and
 -- those that a rollback undid.
 
 -- The runs of a selection that changed entries. A reading of a snapshot that has not ended, and a held run, have delivered nothing
--- that can be rolled back.
+-- that can be rolled back. The runs of a rollback that was interrupted are held, but some of their values are left.
 -- name: rollback_runs
 SELECT r.id, l.name, p.name, r.started, p.id, p.snapshot, p.gone IS NOT NULL
 FROM run r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
 WHERE r.id >= coalesce(:run, 0) AND (:run IS NULL OR r.id = :run) AND (:since IS NULL OR r.started >= :since)
   AND (:pipeline = '' OR l.name = :pipeline) AND (r.created OR r.updated OR r.removed)
   AND (:sinks IS NULL OR p.sink IN (SELECT value FROM json_each(:sinks)))
-  AND NOT (p.snapshot AND r.ended IS NULL) AND r.id NOT IN (SELECT run FROM held_run WHERE state <> 'approved')
+  AND NOT (p.snapshot AND r.ended IS NULL) AND (r.id NOT IN (SELECT run FROM held_run WHERE state <> 'approved')
+    OR r.id IN (SELECT value FROM json_each((SELECT runs FROM rollback))))
 ORDER BY r.id
 
 -- name: rollback_run
 SELECT r.ended, coalesce(h.state, '') FROM run r LEFT JOIN held_run h ON h.run = r.id WHERE r.id = ?
 
 -- name: rollback_sinks
-SELECT id, name, workspace FROM sink WHERE :name = '' OR name = :name OR sink_id = :name ORDER BY id
+SELECT id, name FROM sink WHERE :name = '' OR name = :name OR sink_id = :name ORDER BY id
 
 -- The keys of a sink with a value that one of the runs gave or ended, in pages.
 -- name: rollback_keys
@@ -29,8 +30,8 @@ SELECT key FROM former WHERE sink = :sink AND key > :after AND NOT undone
 ORDER BY key LIMIT :limit
 
 -- Of each of the given keys (a JSON list): the present entry, how the newest value of the chain ended, and the newest value of the
--- chain that none of the runs gave. `is_known`: no older value of the key was deleted. `place`: the number of newer former values.
--- `drift`: what the last check found of the entry in the service.
+-- chain that none of the runs gave. `place`: the number of newer former values. `kept`: the number of all former values. `drift`:
+-- whether the last check found another value in the service.
 -- name: rollback_details
 SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, e.run) AS run, e.removed,
   n.ended_by, coalesce(n.value_run, n.run) AS ended_run,

@@ -163,10 +163,12 @@ UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, 
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected, valueless, coalesce(json_extract(facts, '$."file.notice"'), '')
 
--- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it.
+-- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it. So does a held run,
+-- which has no effect yet.
 -- name: run_forget_idle
 DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
   AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0 AND valueless = 0
+  AND id NOT IN (SELECT run FROM held_run)
 
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
@@ -354,11 +356,10 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
   coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
--- Only the reading of unchanged content has no facts and no failure.
 -- name: status_run
 SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless, failure,
   EXISTS (SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition'),
-  failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
+  is_repeat
 FROM run r WHERE id = ?
 
 -- The last run with records of the partition of a run.

@@ -108,7 +108,11 @@ CREATE TABLE run (
   rejected  INTEGER NOT NULL DEFAULT 0,
   valueless INTEGER NOT NULL DEFAULT 0,
   facts     TEXT NOT NULL DEFAULT '{}',
-  failure   TEXT NOT NULL DEFAULT ''
+  failure   TEXT NOT NULL DEFAULT '',
+  -- 1: the reading found the content that was read before: only such a reading is complete and has neither facts nor records.
+  is_repeat INTEGER AS (
+    failure = '' AND ended IS NOT NULL AND facts = '{}' AND records + created + updated + unchanged + removed + rejected = 0
+  )
 );
 CREATE INDEX run_by_partition ON run (partition, id);
 -- Runs by the hash of their content, to recognise content that was read before.
@@ -159,10 +163,13 @@ CREATE TABLE held_run (
   rolled_back INTEGER NOT NULL DEFAULT 0
 );
 
--- The rollback that is being written: its runs and its sinks, each a JSON list. A crash leaves it for the next start.
+-- The rollback that is being written. A crash or a full disk leaves it for the next start, the next rollback or the next decision
+-- about a held run.
 CREATE TABLE rollback (
   id          INTEGER PRIMARY KEY CHECK (id = 1),
+  -- JSON list.
   runs        TEXT NOT NULL,
+  -- JSON list of pairs: the id and the name of each.
   sinks       TEXT NOT NULL,
   -- 1: no former value since the first of the runs was deleted.
   is_complete INTEGER NOT NULL
@@ -252,7 +259,8 @@ CREATE TABLE entry (
   value_run INTEGER,
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
-CREATE INDEX entry_last_read ON entry (partition) WHERE last_read IS NOT NULL;
+-- With the value, so that SQLite counts these entries in the index alone.
+CREATE INDEX entry_last_read ON entry (partition, last_read) WHERE last_read IS NOT NULL;
 -- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
 CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
 
