@@ -10,7 +10,7 @@ import msgspec
 
 from ingestd.core.pipeline_state import PipelineState
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices, read_states
+from ingestd.daemon.pipeline_states import SourceNotices, derive_states, read_facts
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
@@ -101,9 +101,7 @@ def compile_status(
     """
     pipelines = tuple(mirror.pipelines())
     ran = {pipeline.name for pipeline in pipelines}
-    held = tuple(mirror.held_runs())
-    pauses = tuple(mirror.pauses())
-    failed = tuple(mirror.failed_parts()) if pid is not None else ()
+    facts = read_facts(mirror, rejected={one.name: one.rejected for one in pipelines}, runs=pid is not None)
     configured = configuration.settings.pipelines
     return Status(
         configuration=str(configuration.path),
@@ -117,11 +115,11 @@ def compile_status(
         sinks=tuple(mirror.sinks()) if with_sinks else (),
         rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
         forgotten=mirror.forgotten(),
-        held=held,
-        paused=pauses,
-        failed_parts=failed,
+        held=tuple(facts.held),
+        paused=tuple(facts.pauses),
+        failed_parts=tuple(facts.failed_parts),
         notices=sources.notices,
         health=sources.health,
         since_start=since_start,
-        states=read_states(mirror, configured, sources, known=pipelines, held=held, pauses=pauses, failed_parts=failed),
+        states=derive_states(facts, configured, sources),
     )

@@ -18,12 +18,11 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.pipeline_state import SEVERITY
+from ingestd.core.pipeline_state import SEVERITY, PipelineState
+from ingestd.daemon.pipeline_states import StoredFacts
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.status import Status
 from ingestd.delivery.report import LaneReport
 from ingestd.intake.notice import SourceHealth
-from ingestd.mirror.port import SinkBacklog
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
@@ -144,20 +143,11 @@ RUN_RESULTS = ("changed", "unchanged", "held", "failed")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
-class StoredLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """The levels of the state file. ``rejected``: by pipeline. ``drift``: as of `Observer.open_drift`."""
-
-    status: Status
-    backlog: Sequence[SinkBacklog]
-    rejected: Mapping[str, int]
-    drift: Mapping[SinkAddress, int]
-
-
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
 
     ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
-    are then absent.
+    and the ``states`` of the pipelines are then absent.
     """
 
     now: float
@@ -171,7 +161,8 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     health: Sequence[SourceHealth]
     state: Path
     unwritable: str
-    stored: StoredLevels | None
+    stored: StoredFacts | None
+    states: Sequence[PipelineState]
 
 
 def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
@@ -203,7 +194,7 @@ def _families(levels: DaemonLevels) -> Iterator[Metric]:
         yield from _stored(levels, levels.stored)
 
 
-def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
+def _stored(levels: DaemonLevels, stored: StoredFacts) -> Iterator[Metric]:
     waits = {
         (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
         for one in stored.backlog
@@ -214,10 +205,10 @@ def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_drift_keys", drift)
     names = dict.fromkeys([*levels.pipelines, *stored.rejected])
     yield _gauge("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
-    held = [one.pipeline for one in stored.status.held]
+    held = [one.pipeline for one in stored.held]
     yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
-    yield _gauge("ingestd_failed_parts", {(): len(stored.status.failed_parts)})
-    states = {(one.name, state): int(one.state == state) for one in stored.status.states for state in SEVERITY}
+    yield _gauge("ingestd_failed_parts", {(): len(stored.failed_parts)})
+    states = {(one.name, state): int(one.state == state) for one in levels.states for state in SEVERITY}
     yield _gauge("ingestd_pipeline_state", states)
 
 

@@ -19,6 +19,7 @@ from ingestd.mirror.port import (
     EntryOrigin,
     HeldRun,
     LaneBlocker,
+    LastRun,
     PartitionNotice,
     PipelineStatus,
     RunSummary,
@@ -122,6 +123,12 @@ class Observer:
             )
             for name, partitions, rejected, within, run in rows
         ]
+
+    def pipeline_last_runs(self) -> dict[str, LastRun]:
+        """Return the last run of each pipeline that ever ran. The cost is independent of the number of entries and partitions."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["pipeline_last_runs"]).fetchall()
+        return {name: from_row(LastRun, run, failure_rejected=bool(run[2])) for name, *run in rows}
 
     def failed_parts(self) -> list[FailedPart]:
         """Return all failed parts that have not recovered, by name."""
