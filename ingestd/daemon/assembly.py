@@ -85,6 +85,7 @@ class Assembly:
         self.passes = SourcePasses()
         self.request_counts = RequestCounts()
         self._work = WorkCounter()
+        self._pausing = asyncio.Lock()
         settings = configuration.settings
         create = PartFactory(
             mirror=mirror.intake,
@@ -155,6 +156,7 @@ class Assembly:
             retention=self.retention,
             schedule=self.schedule,
             drift_schedule=self.drift_schedule,
+            pausing=self._pausing,
             emit=emit,
         )
         self.reloader = Reloader(self._reconfigurer, emit=emit)
@@ -219,6 +221,7 @@ class Assembly:
                 pipelines=lambda: self.configuration.settings.pipelines,
                 store=self.mirror.pauses,
                 status=self.mirror.status,
+                pausing=self._pausing,
                 use_pauses=self.supervisor.use_pauses,
                 read=self.supervisor.wake,
                 deliver=self.dispatcher.wake,
