@@ -43,10 +43,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             request_limit=limit,
             lanes=lanes,
             passes=assembly.passes,
-            waiting={
-                (name, reason): count for name, waiting in sources.waiting.items() for reason, count in waiting.items()
-            },
-            health=sources.health,
+            sources=sources,
             state=state,
             unwritable=assembly.notices.unwritable(),
             stored=stored,

@@ -19,10 +19,9 @@ from prometheus_client.registry import Collector
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.pipeline_state import SEVERITY, PipelineState
-from ingestd.daemon.pipeline_states import StoredFacts
+from ingestd.daemon.pipeline_states import SourceNotices, StoredFacts
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.delivery.report import LaneReport
-from ingestd.intake.notice import SourceHealth
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
@@ -144,7 +143,7 @@ WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
+    """What one scrape has found. ``now``: seconds since the epoch.
 
     ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
     and the ``states`` of the pipelines are then absent.
@@ -157,8 +156,7 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     request_limit: int
     lanes: Sequence[LaneReport]
     passes: SourcePasses
-    waiting: Mapping[tuple[str, str], int]
-    health: Sequence[SourceHealth]
+    sources: SourceNotices
     state: Path
     unwritable: str
     stored: StoredFacts | None
@@ -254,14 +252,16 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
-    connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]
+    connections = [one for one in levels.sources.health if one.stays_connected or one.connected_since is not None]
     yield _gauge(
         "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in connections}
     )
-    lags = {one.pipeline: one.lag_seconds for one in levels.health if one.lag_seconds is not None}
+    lags = {one.pipeline: one.lag_seconds for one in levels.sources.health if one.lag_seconds is not None}
     yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
-    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.health})
-    yield _gauge("ingestd_files_waiting", levels.waiting)
+    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.sources.health})
+    waiting = levels.sources.waiting.items()
+    files = {(name, reason): count for name, counts in waiting for reason, count in counts.items()}
+    yield _gauge("ingestd_files_waiting", files)
 
 
 def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:

@@ -20,7 +20,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices
+from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -71,7 +71,6 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     notices: tuple[str, ...]
     throughput: Sequence[int]
-    is_paused: bool
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +112,7 @@ class PageContents:
         rows = [self._row(pipeline, state) for pipeline in configuration.settings.pipelines]
         values = {
             "status": state.status,
+            "failed_parts": [failed_part_sentence(part) for part in state.status.failed_parts],
             "own_notices": state.notices.get("", ()),
             "rows": rows,
         }
@@ -320,7 +320,6 @@ class PageContents:
             waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
             throughput=self.throughput(str(pipeline.sink)),
-            is_paused=derived.state == "disabled",
         )
 
 
