@@ -35,6 +35,7 @@ from ingestd.daemon.timings import drift_timings, last_checks, last_runs, readin
 from ingestd.delivery import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import PassReport, Reader, SourceSupervisor
+from ingestd.intake.connector_reports import count_waiting
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
@@ -186,10 +187,12 @@ class Assembly:
 
     def sources(self) -> SourceNotices:
         """Return what is known of the sources. Thread-safe; calls no source that would wait."""
+        waiting = {reader.pipeline: count_waiting(reader.pipeline, reader.connector) for reader in self.readers}
+        failed = (found for found in waiting.values() if isinstance(found, OperatorNotice))
         return SourceNotices(
-            notices=self.notices.every(),
+            notices=(*self.notices.every(), *failed),
             health=self.supervisor.health(),
-            waiting={reader.pipeline: dict(reader.connector.count_waiting()) for reader in self.readers},
+            waiting={name: found for name, found in waiting.items() if not isinstance(found, OperatorNotice)},
             tried=self.passes.pipelines(),
         )
 

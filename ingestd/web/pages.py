@@ -24,6 +24,7 @@ from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
+from ingestd.intake.connector_reports import list_waiting
 from ingestd.mirror.drift import START
 from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
@@ -133,7 +134,8 @@ class PageContents:
             runs = mirror.past_runs(name, limit=_RUNS)
             entries = mirror.entries_of(found.sink)
         source = self.waiting().get(name)
-        waiting = source.list_waiting(_WAITING + 1) if source is not None else []
+        listed = list_waiting(name, source, _WAITING + 1) if source is not None else []
+        waiting = listed if isinstance(listed, list) else []
         held = [one for one in state.status.held if one.pipeline == name]
         values = {
             "row": self._row(found, state),
@@ -142,6 +144,7 @@ class PageContents:
             "runs": runs,
             "waiting": waiting[:_WAITING],
             "more_waiting": len(waiting) > _WAITING,
+            "unlisted": "" if isinstance(listed, list) else listed.sentence,
             "held": held,
         }
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
