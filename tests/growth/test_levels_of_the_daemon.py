@@ -1,6 +1,6 @@
 """The work of `/readyz` and `/metrics` over a growing state file, in steps of SQLite's virtual machine.
 
-The pipeline has N partitions, each with an entry whose last value is within its dead-band, then 4N of them.
+The pipeline has N partitions with an entry each, then 4N. The last value of each entry is within its dead-band.
 """
 
 from __future__ import annotations
