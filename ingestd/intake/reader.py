@@ -27,6 +27,7 @@ from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, NoticeState, OperatorNotice, SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
+from ingestd.intake.removed_partitions import RemovedPartitions
 from ingestd.intake.retried_records import map_retried
 from ingestd.intake.run import Run
 from ingestd.intake.spill_file import SpillFile
@@ -49,7 +50,6 @@ from ingestd.telemetry.catalogue.intake import (
     SettlingFailed,
     SourceStopped,
 )
-from ingestd.telemetry.catalogue.rejected import RejectionsDropped
 
 _TOGETHER_SECONDS = 0.05
 """The time for which small partitions are read before they are stored, and for which they are stored in one transaction."""
@@ -185,8 +185,6 @@ class Reader:
         self._groups = groups
         self._folder = folder
         self._has_tables = False
-        self._may_be_removed = True
-        """Whether a rejected file may be known, which a person can remove."""
         self._stopped = threading.Event()
         self._remap = threading.Event()
         now = connector.context.now
@@ -198,6 +196,11 @@ class Reader:
         """Why connectors could not handle the commits of partitions."""
         self._acknowledger = PartitionAcknowledger(
             pipeline, connector, mirror, emit=emit, failures=self._unacknowledged, report=self._report_unacknowledged
+        )
+        self._unchecked = Failures(now)
+        """Why it is unknown whether the source still has partitions."""
+        self._removed = RemovedPartitions(
+            pipeline, connector, mirror.pruner, emit=emit, failures=self._unchecked, report=self._report_unacknowledged
         )
 
     @property
@@ -259,7 +262,7 @@ class Reader:
             self._on_pass(PassReport(pipeline=self.pipeline, broken=failure, began=began))
             raise
         if report.read:
-            self._prune()
+            self._removed.prune()
         if report.complete:
             self._mirror.note_pass(self.pipeline, began=report.began, whole=report.whole)
         self._on_pass(report)
@@ -276,7 +279,7 @@ class Reader:
             broken = str(error)
             self._report_stopped(broken)
         else:
-            self._drop_removed()
+            self._removed.drop_rejections({one.name for one in found.partitions})
             # The connector lists a rejected partition again until it has moved it.
             for failures in (self._unreadable, self._unmoved):
                 failures.keep_only(found.rejected)
@@ -300,17 +303,6 @@ class Reader:
             unmounted=found.unmounted,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
-
-    def _drop_removed(self) -> None:
-        """Drop the rejections of files that a person has removed. The whole source was listed."""
-        if not self._may_be_removed or not isinstance(self.connector, Holds) or self.connector.moves_failed:
-            return
-        rejected = self._mirror.pruner.rejected_partitions(self.pipeline)
-        self._may_be_removed = bool(rejected)
-        for identity, name in rejected:
-            if not self.connector.holds(name):
-                self._mirror.pruner.drop_rejected(identity)
-                self._emit(RejectionsDropped(by="", chosen=f"the removed file {name}", rejections=1))
 
     def _read_lookups(self) -> None:
         """Use the current tables of the lookups. Another table means another mapping: every record is mapped again."""
@@ -435,7 +427,7 @@ class Reader:
         """Return the notices for the operator. Thread-safe."""
         # A table that can't be read stops the source; a file does not, and is rejected.
         stops = (self._stops,) if isinstance(self.connector, Holds) else (self._stops, self._unreadable)
-        unfinished = (self._unacknowledged, self._uncommitted, self._unmoved)
+        unfinished = (self._unacknowledged, self._uncommitted, self._unmoved, self._unchecked)
         groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (
             ("unavailable", (self._away,)), ("failed", stops), ("attention", unfinished),
         )  # fmt: skip
@@ -474,21 +466,6 @@ class Reader:
         """Return why the connector can't acknowledge a partition, such as an unmovable file, or None. Thread-safe."""
         known = self._unacknowledged.get(partition) or self._unmoved.get(partition)
         return OperatorNotice(pipeline=self.pipeline, sentence=known[0], since=known[1]) if known is not None else None
-
-    def _prune(self) -> None:
-        """Delete rows that are no longer needed, a few at each pass with new content."""
-        if isinstance(self.connector, Holds):
-            for identity, name in self._mirror.pruner.old_partitions(self.pipeline):
-                try:
-                    gone = not self.connector.holds(name)
-                except SourceUnavailable:
-                    break  # an unavailable source does not show whether it has a partition
-                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
-                    self._report_unacknowledged(self._unacknowledged, name, error)
-                    continue
-                if gone:
-                    self._mirror.pruner.note_gone(identity)
-        self._mirror.pruner.prune()
 
     def _list_partitions(self) -> Iterable[Partition]:
         if self._remap.is_set():
@@ -650,7 +627,7 @@ class Reader:
         return batch.unchanged and (not state.current or self._uses_facts)
 
     def _reject(self, partition: Partition, reason: str) -> None:
-        self._may_be_removed = True
+        self._removed.note_rejected()
         is_new = self._unreadable.record(partition.name, reason)
         try:
             self.connector.failed(partition, reason)
