@@ -75,8 +75,9 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with the reason.
     ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
     ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
-    ``held``: a partition has a held or discarded run. ``stopped``: why a permanent partition can't be read, such as a table;
-    empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
+    ``held``: a partition has a held or discarded run. ``cut``: a stop or a pause ended the pass before all was read.
+    ``stopped``: why a permanent partition can't be read, such as a table; empty for a file. ``unmounted``: the source is
+    unavailable because its share is not mounted.
     """
 
     pipeline: str
@@ -89,6 +90,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = False
     whole: bool = False
     held: bool = False
+    cut: bool = False
     stopped: str = ""
     unmounted: bool = False
 
@@ -186,6 +188,8 @@ class Reader:
         self._folder = folder
         self._has_tables = False
         self._stopped = threading.Event()
+        self._must_end = threading.Event()
+        """The running pass ends at its next batch, also if the pause that asked for this has ended meanwhile."""
         self._remap = threading.Event()
         now = connector.context.now
         self._unacknowledged, self._unmoved, self._unreadable = (Failures(now) for _ in range(3))
@@ -218,6 +222,7 @@ class Reader:
     def stop(self) -> None:
         """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
         self._stopped.set()
+        self._must_end.set()
         self.connector.context.stopping.set()
         self.connector.interrupt()
 
@@ -225,6 +230,7 @@ class Reader:
         """End the running pass at its next batch, because the pipeline is paused, or let it be read again. Thread-safe."""
         if paused:
             self.connector.context.paused.set()
+            self._must_end.set()
         else:
             self.connector.context.paused.clear()
 
@@ -232,10 +238,6 @@ class Reader:
     def is_paused(self) -> bool:
         """Whether an operator has paused the pipeline. Thread-safe."""
         return self.connector.context.paused.is_set()
-
-    @property
-    def _is_ending(self) -> bool:
-        return self._stopped.is_set() or self.is_paused
 
     def columns_of(self, key: str, member: str) -> tuple[str, ...]:
         """Return the source columns that a key of the mapping is made of. Thread-safe."""
@@ -252,6 +254,11 @@ class Reader:
             MirrorError: the state file failed; committed batches stay.
         """
         note_progress()  # several passes may be one call
+        self._must_end.clear()
+        if (
+            self._stopped.is_set() or self.is_paused
+        ):  # looked at after the clear, so that no call of another thread is lost
+            self._must_end.set()
         began = self._now()
         try:
             report = self._read_partitions(began)
@@ -261,7 +268,7 @@ class Reader:
             failure = f"The source failed: {one_line(error)}. The log has the traceback; please report it."
             self._on_pass(PassReport(pipeline=self.pipeline, broken=failure, began=began))
             raise
-        if report.read:
+        if report.read and not report.cut:
             self._removed.prune()
         if report.complete:
             self._mirror.note_pass(self.pipeline, began=report.began, whole=report.whole)
@@ -279,16 +286,18 @@ class Reader:
             broken = str(error)
             self._report_stopped(broken)
         else:
-            self._removed.drop_rejections({one.name for one in found.partitions})
-            # The connector lists a rejected partition again until it has moved it.
-            for failures in (self._unreadable, self._unmoved):
-                failures.keep_only(found.rejected)
+            if not self._must_end.is_set():  # else a part of the source was not listed
+                self._removed.drop_rejections({one.name for one in found.partitions})
+                # The connector lists a rejected partition again until it has moved it.
+                for failures in (self._unreadable, self._unmoved):
+                    failures.keep_only(found.rejected)
         for failures, sentence in ((self._away, found.away), (self._stops, broken)):
             failures.keep_only({sentence})
             if sentence:
                 failures.record(sentence, sentence)
         stopped = "" if isinstance(self.connector, Holds) else next(iter(found.rejected.values()), "")
-        failed = bool(found.away or broken or found.rejected) or self._is_ending
+        failed = bool(found.away or broken or found.rejected)
+        cut = self._must_end.is_set()
         return PassReport(
             pipeline=self.pipeline,
             read=tuple(found.read),
@@ -297,8 +306,9 @@ class Reader:
             broken=broken,
             rejected=tuple(named(name, sentence) for name, sentence in found.rejected.items()),
             began=began,
-            complete=not failed and not found.held and self.connector.waiting() is None,
+            complete=not (failed or cut or found.held) and self.connector.waiting() is None,
             held=found.held,
+            cut=cut,
             stopped=stopped,
             unmounted=found.unmounted,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
@@ -320,7 +330,7 @@ class Reader:
         try:
             until, records = 0.0, 0
             for partition in self._list_partitions():
-                if self._is_ending:
+                if self._must_end.is_set():
                     break
                 found.partitions.append(partition)
                 reading = self._read_small(partition) if partition.small and partition.snapshot else None
@@ -564,11 +574,11 @@ class Reader:
                 return _Stored(again=_Attempt(whole=True))
             summary = run.take(batch)
             self._report_committed(reading.partition, batch.cursor, rejection=run.batch_rejection)
-            if self._is_ending:
+            if self._must_end.is_set():
                 break
         if summary is not None:
             return self._ended(run, summary, reading.partition, state, attempt)
-        run.fail(_STOPPED if self._is_ending else _NO_END, broken=False)
+        run.fail(_STOPPED if self._must_end.is_set() else _NO_END, broken=False)
         return _Stored(held=state.withheld is not None)
 
     def _ended(

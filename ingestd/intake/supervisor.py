@@ -482,7 +482,7 @@ class _ReaderTask:
             self._to_read = True
             raise
         report = made.report
-        self._to_read = self._to_read or self.reader.is_paused  # it may have ended at a batch
+        self._to_read = self._to_read or report.cut
         self.has_failed = bool(report.failure or report.rejected)
         if report.away:
             self._failures += 1
