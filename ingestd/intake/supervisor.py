@@ -358,8 +358,8 @@ class _ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self.reader.is_paused:
-                    read_at = None
+                if self.reader.is_paused:  # a pass that is due meanwhile is made when the pause ends
+                    self._to_read, read_at = self._to_read or read_at is not None, None
                 elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
                     read_at = self._not_before  # also if a schedule asks earlier: the source asked for the wait
                 elif self._to_read:

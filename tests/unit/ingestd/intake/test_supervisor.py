@@ -304,6 +304,29 @@ def paused(reader: Reader) -> Iterator[None]:
         reader.pause(False)
 
 
+async def test_a_pass_that_was_due_before_a_pause_is_made_when_the_pause_ends(tmp_path: Path) -> None:
+    script = Script()
+    connector = WatchedConnector(script)
+    passed = threading.Event()
+
+    def waiting() -> float:
+        passed.set()
+        return 3600.0
+
+    connector.waiting = waiting  # type: ignore[method-assign]
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
+        supervisor.wake("p")
+        assert await asyncio.to_thread(passed.wait, DEADLINE)
+        await supervisor.between_passes("p", lambda: None)
+        supervisor.use_pauses(["p"])
+        script.write("a", [{"k": "x", "v": "1"}])
+        supervisor.on_acknowledged()
+        await supervisor.between_passes("p", lambda: None)
+        supervisor.use_pauses([])
+        await events.next(PartitionRead)
+        assert mirror.status.pending() == 1
+
+
 class ListeningConnector(WatchedConnector):
     """A connector that listens between the runs of its schedule."""
 
