@@ -194,9 +194,9 @@ class SourceSupervisor:
 
         What would have been read meanwhile is read when the pause ends: the next scheduled run included.
         """
-        before, self._paused = self._paused, frozenset(names)
+        self._paused = frozenset(names)
         for name, task in self._tasks.items():
-            if (name in before) != (name in self._paused):
+            if task.reader.is_paused != (name in self._paused):
                 task.pause(name in self._paused)
 
     def wake(self, pipeline: str) -> None:
