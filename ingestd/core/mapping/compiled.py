@@ -30,6 +30,7 @@ import polars as pl
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField
+from ingestd.core.mapping.batch_rules import BatchRules
 from ingestd.core.mapping.child_fields import OBJECT
 from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, Children, expand
 from ingestd.core.mapping.column import column_named, listed, no_column_sentence
@@ -38,7 +39,6 @@ from ingestd.core.mapping.rule_group import (
     DEADBAND,
     FILE,
     FILE_NAME,
-    FILE_PART,
     PREAMBLE,
     UNITS,
     Faults,
@@ -91,29 +91,6 @@ class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool
 
 
-class _Names(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a record and the facts of a batch that some groups use."""
-
-    fields: tuple[str, ...]
-    facts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, groups: Iterable[RuleGroup]) -> _Names:
-        return cls._of_names(name for group in groups for name in group.record_columns)
-
-    @classmethod
-    def required_of(cls, groups: Iterable[RuleGroup]) -> _Names:
-        return cls._of_names(name for group in groups for name in group.required)
-
-    @classmethod
-    def _of_names(cls, columns: Iterable[str]) -> _Names:
-        names = [FILE_NAME if name.startswith(FILE_PART) else name for name in columns]
-        return cls(
-            fields=tuple(dict.fromkeys(name for name in names if not name.startswith(FILE))),
-            facts=tuple(dict.fromkeys(name for name in names if name.startswith(FILE))),
-        )
-
-
 class Mapping:
     """Compiled entry specifications, applied to batches. Immutable."""
 
@@ -130,9 +107,8 @@ class Mapping:
         self._extra = (DEADBAND,) if any(spec.deadband is not None for spec in self._specs) else ()
         self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
-        self._groups = self._compile(())
-        self._names = _Names.of(self._groups)
-        self._required = _Names.required_of(self._groups)
+        self._rules = self._latest = self._compile(())
+        """The rules without the columns that selections find, and those for the columns of the latest batch."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -140,12 +116,12 @@ class Mapping:
 
         Columns that a selection finds in a batch are used, too, and not among them.
         """
-        return self._names.fields
+        return self._rules.used.fields
 
     @property
     def names(self) -> frozenset[str]:
         """The fields, facts, lists and globs that the mapping names."""
-        names = {name for group in self._groups for name in (*group.columns, *group.each)}
+        names = {name for group in self._rules.groups for name in (*group.columns, *group.each)}
         for spec in self._specs:
             if spec.selection is not None:  # it has no rules yet
                 names |= {*spec.selection.match, *spec.selection.excluded}
@@ -164,7 +140,7 @@ class Mapping:
     @property
     def facts(self) -> tuple[str, ...]:
         """The facts of a batch that the mapping uses, such as ``file.stem``."""
-        return self._names.facts
+        return self._rules.used.facts
 
     def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
         """Return the columns of the source of an entry with this key; empty if they are unknown.
@@ -172,9 +148,9 @@ class Mapping:
         ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
         result has the columns of all.
         """
-        groups = self._compile(self._selected(key)) if self._dynamic else self._groups
+        rules = self._compile(self._selected(key)) if self._dynamic else self._rules
         names: list[str] = []
-        for group in groups:
+        for group in rules.groups:
             for rule in group.rules:
                 if _matches(rule.key, key):
                     template = {"key": rule.key, "dataType": rule.type}.get(member, rule.value)
@@ -204,7 +180,7 @@ class Mapping:
         """
         if not records.height:
             return pl.Series("row_hash", [], dtype=pl.UInt64)
-        names = self._names_in(records)
+        names = self._rules_for(records.columns).used
         columns = [
             _list_column(records, name).alias(name) if name in self._lists else column
             for name, column in zip(names.fields, _columns(records, names.fields, facts), strict=True)
@@ -229,9 +205,10 @@ class Mapping:
         for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
-        is_plain = not self._each and all(group.parts is None for group in self._groups)
+        is_plain = not self._each and all(group.parts is None for group in self._rules.groups)
         for number, batch in enumerate(batches if is_plain else ()):
-            names, columns = self._names_in(batch.records), batch.records.columns
+            columns = batch.records.columns
+            names = self._rules_for(columns).used
             if batch.records.height and not names.facts and all(name in columns for name in names.fields):
                 same.setdefault(tuple(columns), []).append(number)
         prepared: list[PreparedBatch | None] = [None] * len(batches)
@@ -251,14 +228,14 @@ class Mapping:
 
     def check_facts(self, batch: Batch) -> None:
         """See `NamesFields.check_facts`; the file's name must have the form of the mapping, too."""
-        for name in self._required.facts:
+        for name in self._rules.required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
                 raise SourceBroken(_no_preamble(name, batch.facts))
             if name not in batch.facts:
                 raise SourceBroken(
                     f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}. {OPTIONAL}"
                 )
-        for spec, group in zip(self._specs, self._groups, strict=True):
+        for spec, group in zip(self._specs, self._rules.groups, strict=True):
             if group.parts is not None and not group.parts.fullmatch(batch.facts.get(FILE_NAME, "")):
                 raise SourceBroken(
                     f"The file's name '{batch.facts.get(FILE_NAME, '')}' does not have the form '{spec.file_name}' (file_name)."
@@ -267,12 +244,11 @@ class Mapping:
     def absent_among(self, columns: Sequence[str], facts: MappingOf[str, str]) -> tuple[str, ...]:
         """See `NamesFields.absent_among`; a glob that selects no column is absent, too."""
         existing = {*columns, *facts}
-        groups = self._compile(columns) if self._dynamic else self._groups
-        required = _Names.required_of(groups) if self._dynamic else self._required
-        names = [name for name in required.fields if name not in existing]
+        rules = self._rules_for(columns)
+        names = [name for name in rules.required.fields if name not in existing]
         # An object in the place of a list rejects its record.
         absent = [name for name in names if name not in self._lists or not any(map(_begins(name), columns))]
-        for spec, group in zip(self._specs, groups, strict=True):
+        for spec, group in zip(self._specs, rules.groups, strict=True):
             if spec.selection is not None:
                 globs = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
                 globs += spec.selection.match if not group.rules else ()
@@ -289,7 +265,7 @@ class Mapping:
 
     def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
         """See `ingestd.core.unreadable.UsesColumns`; columns that a selection finds are used, too."""
-        return _Names.of(self._compile(columns)).fields if self._dynamic else self.fields
+        return self._rules_for(columns).used.fields
 
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
         """Return no entries, with the columns of `apply`."""
@@ -302,7 +278,7 @@ class Mapping:
         """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         frame = self._frame(records, positions, hashes, facts)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
         children = [_map_children(each, groups, frame, facts) for each in self._each]
@@ -330,7 +306,7 @@ class Mapping:
 
     def count_excluded(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> int:
         """Return how many records each ``where`` of the mapping excludes; 0 if a part of the mapping has none."""
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         programs = [group.program for group in groups if group.program is not None and not group.each]
         if len(programs) < len(groups) or any(program.where is None for program in programs):
             return 0
@@ -345,7 +321,9 @@ class Mapping:
     @property
     def value_names(self) -> tuple[str, ...]:
         """The fields of the values, and the lists of children."""
-        names = (name for group in self._groups for rule in group.rules for name in group.columns_of(rule.value.fields))
+        names = (
+            name for group in self._rules.groups for rule in group.rules for name in group.columns_of(rule.value.fields)
+        )
         return tuple(dict.fromkeys([*self._lists, *(name for name in names if not name.startswith(FILE))]))
 
     def reject_all(self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, absent: AbsentField) -> Mapped:
@@ -368,7 +346,7 @@ class Mapping:
 
         ``unknown``: fields that do not have the text of the source, because the source could not read it.
         """
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         frame = self._frame(records, positions, hashes, facts)
         found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
         is_complete = True
@@ -399,7 +377,7 @@ class Mapping:
         ``key`` is in NFC.
         """
         nothing = pl.Series([0], dtype=pl.Int64)
-        frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
+        frame, groups = self._frame(record, nothing, nothing, facts), self._rules_for(record.columns).groups
         children = {each: _expanded(each, groups, frame, facts).frame for each in self._each}
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
@@ -422,10 +400,11 @@ class Mapping:
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> pl.DataFrame:
         """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
+        used = self._rules_for(records.columns).used
         frame = pl.DataFrame(
             [
-                *_texts(records, self._names_in(records).fields, facts),
-                *_no_facts(records.height, self._names_in(records).facts, facts),
+                *_texts(records, used.fields, facts),
+                *_no_facts(records.height, used.facts, facts),
                 positions.alias(POSITION),
                 hashes.alias(ROW_HASH),
                 pl.int_range(records.height, dtype=pl.Int64, eager=True).alias(ORDER),
@@ -434,17 +413,20 @@ class Mapping:
         lists = [_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
         return frame.hstack(records.select(lists)) if lists else frame
 
-    def _compile(self, columns: Sequence[str]) -> tuple[RuleGroup, ...]:
-        """Return the rules for a batch with these columns."""
-        return tuple(
-            compile_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True)
+    def _rules_for(self, columns: Sequence[str]) -> BatchRules:
+        """Return the rules for a batch with these columns. Most batches of a reading have those of the batch before."""
+        if not self._dynamic:
+            return self._rules
+        rules = self._latest
+        if rules.columns != tuple(columns):
+            rules = self._latest = self._compile(columns)
+        return rules
+
+    def _compile(self, columns: Sequence[str]) -> BatchRules:
+        return BatchRules.of(
+            columns,
+            (compile_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True)),
         )
-
-    def _groups_in(self, records: pl.DataFrame) -> tuple[RuleGroup, ...]:
-        return self._compile(records.columns) if self._dynamic else self._groups
-
-    def _names_in(self, records: pl.DataFrame) -> _Names:
-        return _Names.of(self._compile(records.columns)) if self._dynamic else self._names
 
     def _selected(self, key: str) -> tuple[str, ...]:
         """Return the columns that the key of an entry may name."""
