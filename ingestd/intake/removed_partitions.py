@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from ingestd.core.errors import SourceUnavailable
-from ingestd.intake.notice import Failures
+from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.sqlite.runs.pruner import Pruner
 from ingestd.sdk import Connector, Holds
 from ingestd.telemetry import Emit
@@ -28,8 +28,7 @@ class RemovedPartitions:
         pruner: Pruner,
         *,
         emit: Emit,
-        failures: Failures,
-        report: Callable[[Failures, str, Exception], None],
+        failures: SourceFailures,
     ) -> None:
         self._pipeline = pipeline
         self._connector = connector
@@ -37,7 +36,6 @@ class RemovedPartitions:
         self._pruner = pruner
         self._emit = emit
         self._failures = failures
-        self._report = report
         self._may_be_rejected = True
         self._looked_until = 0
 
@@ -54,7 +52,7 @@ class RemovedPartitions:
             return
         rejected = sorted(self._pruner.rejected_partitions(self._pipeline))
         self._may_be_rejected = bool(rejected)
-        self._failures.keep_only({name for _, name in rejected})
+        self._failures.unchecked.keep_only({name for _, name in rejected})
         present = 0
         unlisted = (one for one in rejected if one[0] > self._looked_until and one[1] not in listed)
         for identity, name, is_gone in self._checked(self._holder, unlisted):
@@ -85,7 +83,7 @@ class RemovedPartitions:
             except SourceUnavailable:
                 return  # an unavailable source does not show whether it has a partition
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
-                self._report(self._failures, name, error)
+                self._failures.report(self._failures.unchecked, name, error)
             else:
-                self._failures.clear(name)
+                self._failures.unchecked.clear(name)
             yield identity, name, is_gone

@@ -14,8 +14,9 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.intake.notice import OperatorNotice, SourceHealth
+from ingestd.intake.pass_report import PassReport
 from ingestd.intake.pause import IntakePause
-from ingestd.intake.reader import PassReport, Reader
+from ingestd.intake.reader import Reader
 from ingestd.intake.rescans import Rescans
 from ingestd.intake.thread_pool import SLOW_SENTENCE, SourceThreads
 from ingestd.process.change_signal import ChangeSignal

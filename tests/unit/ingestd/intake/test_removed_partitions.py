@@ -10,8 +10,7 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Cursor, Partition
-from ingestd.intake import Reader
-from ingestd.intake.reader import PassReport
+from ingestd.intake import PassReport, Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
