@@ -12,37 +12,32 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from functools import cache, cached_property
-from importlib.metadata import version
-from itertools import product
-from operator import itemgetter
-from typing import TypeAlias
+from functools import cached_property
 
 import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField
+from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField
 from ingestd.core.mapping.batch_rules import BatchRules
-from ingestd.core.mapping.child_fields import OBJECT
-from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, Children, expand
-from ingestd.core.mapping.column import column_named, listed, no_column_sentence
+from ingestd.core.mapping.children import LIST, POSITION, ROW_HASH
+from ingestd.core.mapping.column import listed, no_column_sentence
+from ingestd.core.mapping.key_pattern import can_make, columns_in
+from ingestd.core.mapping.mapped import Mapped, NamedEntries, PreparedBatch, divide, rejects_of
+from ingestd.core.mapping.mapped_children import expand_children, map_children
 from ingestd.core.mapping.program import ORDER, compile_program
+from ingestd.core.mapping.record_columns import column_texts, list_column, missing_facts
+from ingestd.core.mapping.row_hashes import hash_rows, polars_version
 from ingestd.core.mapping.rule_group import (
     DEADBAND,
     FILE,
     FILE_NAME,
     PREAMBLE,
     UNITS,
-    Faults,
-    RuleGroup,
     compile_group,
     map_groups,
     name_keys,
@@ -50,45 +45,12 @@ from ingestd.core.mapping.rule_group import (
 )
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
-from ingestd.core.normal_form import nfc
-from ingestd.core.record import Batch, Position, Reject, position_at, position_text
-from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
+from ingestd.core.record import Batch, position_at, position_text
+from ingestd.core.template import COLUMN, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
 """The members of a specification that its digest always has; it has other members only if they are set."""
-
-
-class Mapped(msgspec.Struct, frozen=True, kw_only=True):
-    """Mapped records.
-
-    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
-    deadband (String).
-    ``rejects``: the rejected records, each with its row hash. ``child_fields``: whether an item of the lists has the field.
-    ``valueless``: the number of records without an entry that are not rejected.
-    """
-
-    entries: pl.DataFrame
-    rejects: tuple[tuple[Reject, int], ...]
-    child_fields: MappingOf[ChildField, bool] = msgspec.field(default_factory=dict)
-    valueless: int = 0
-
-
-class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The row hashes and the result of the mapping of a whole batch."""
-
-    hashes: pl.Series
-    mapped: Mapped
-
-
-class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of rejected records, which keep the values that they have.
-
-    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each of them is known.
-    """
-
-    entries: pl.DataFrame
-    is_complete: bool
 
 
 class Mapping:
@@ -152,7 +114,7 @@ class Mapping:
         names: list[str] = []
         for group in rules.groups:
             for rule in group.rules:
-                if _matches(rule.key, key):
+                if can_make(rule.key, key):
                     template = {"key": rule.key, "dataType": rule.type}.get(member, rule.value)
                     names += group.columns_of(template.fields)
         return tuple(dict.fromkeys(name for name in names if not name.startswith(FILE)))
@@ -170,7 +132,7 @@ class Mapping:
             for spec in self._specs
         ]
         tables = [sorted(self._tables[source].items()) for source in self._tables]
-        content = [specs, _polars_version(), *([tables] if tables else [])]
+        content = [specs, polars_version(), *([tables] if tables else [])]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
@@ -178,25 +140,8 @@ class Mapping:
 
         Polars may hash differently in another version, so its version is part of `digest`.
         """
-        if not records.height:
-            return pl.Series("row_hash", [], dtype=pl.UInt64)
-        names = self._rules_for(records.columns).used
-        columns = [
-            _list_column(records, name).alias(name) if name in self._lists else column
-            for name, column in zip(names.fields, _columns(records, names.fields, facts), strict=True)
-        ]
-        used = [pl.lit(facts.get(name), dtype=pl.String).alias(name) for name in names.facts]
-        if not self._dynamic:
-            used = [*columns, *used]
-        if not used:
-            used.append(pl.lit("").alias("\0"))
-        hashed = pl.struct(used).hash()
-        if self._dynamic:
-            # Batches of one partition may have different columns, so a column without a value must not change the hash.
-            parts = [_hash_of_value(name, column) for name, column in zip(names.fields, columns, strict=True)]
-            hashed = _combined([hashed, *parts])
-        # With a column, because a select of only literals returns a single row, and one of one expression changes the thread.
-        return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
+        used = self._rules_for(records.columns).used
+        return hash_rows(records, used, facts, lists=self._lists, may_lack_columns=self._dynamic)
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
         """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
@@ -218,7 +163,7 @@ class Mapping:
             records = pl.concat([batches[number].records for number in numbers])
             hashes = self.row_hashes(records, {})
             mapped = self.apply(records, pl.int_range(records.height, dtype=pl.Int64, eager=True), hashes, {})
-            parts = _parts_of(mapped, [batches[number].positions for number in numbers])
+            parts = divide(mapped, [batches[number].positions for number in numbers])
             start = 0
             for number, part in zip(numbers, parts, strict=True):
                 end = start + batches[number].records.height
@@ -281,7 +226,7 @@ class Mapping:
         groups = self._rules_for(records.columns).groups
         frame = self._frame(records, positions, hashes, facts)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
-        children = [_map_children(each, groups, frame, facts) for each in self._each]
+        children = [map_children(each, groups, frame, facts) for each in self._each]
         for one in children:
             bad = one.record_faults | bad
         if children:
@@ -296,7 +241,7 @@ class Mapping:
         return Mapped(
             entries=entries[:, list(self._members)],
             valueless=records.height - results.n_unique(),
-            rejects=tuple(_rejects(found, records, hashes)),
+            rejects=tuple(rejects_of(found, records, hashes)),
             child_fields={
                 (each, name): is_present
                 for each, one in zip(self._each, children, strict=True)
@@ -331,7 +276,7 @@ class Mapping:
         found = [
             (order, position_at(positions, order), absent.sentence, absent.name) for order in range(records.height)
         ]
-        return Mapped(entries=self.empty_entries(positions.dtype), rejects=tuple(_rejects(found, records, hashes)))
+        return Mapped(entries=self.empty_entries(positions.dtype), rejects=tuple(rejects_of(found, records, hashes)))
 
     def name_entries(
         self,
@@ -351,7 +296,7 @@ class Mapping:
         found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
         is_complete = True
         for each in self._each:
-            expanded = _expanded(each, groups, frame, facts)
+            expanded = expand_children(each, groups, frame, facts)
             children, faults = expanded.frame, expanded.faults
             has_list = not unknown or (each[0] in records.columns and each[0] not in unknown)
             is_complete = is_complete and has_list and not faults
@@ -378,7 +323,7 @@ class Mapping:
         """
         nothing = pl.Series([0], dtype=pl.Int64)
         frame, groups = self._frame(record, nothing, nothing, facts), self._rules_for(record.columns).groups
-        children = {each: _expanded(each, groups, frame, facts).frame for each in self._each}
+        children = {each: expand_children(each, groups, frame, facts).frame for each in self._each}
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
             made = find_entry(spec, group, children.get(group.each, frame), group.facts(facts), key)
@@ -403,14 +348,14 @@ class Mapping:
         used = self._rules_for(records.columns).used
         frame = pl.DataFrame(
             [
-                *_texts(records, used.fields, facts),
-                *_no_facts(records.height, used.facts, facts),
+                *column_texts(records, used.fields, facts),
+                *missing_facts(records.height, used.facts, facts),
                 positions.alias(POSITION),
                 hashes.alias(ROW_HASH),
                 pl.int_range(records.height, dtype=pl.Int64, eager=True).alias(ORDER),
             ]
         )
-        lists = [_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
+        lists = [list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
         return frame.hstack(records.select(lists)) if lists else frame
 
     def _rules_for(self, columns: Sequence[str]) -> BatchRules:
@@ -430,117 +375,8 @@ class Mapping:
 
     def _selected(self, key: str) -> tuple[str, ...]:
         """Return the columns that the key of an entry may name."""
-        found: list[str] = []
-        for spec in self._specs:
-            if spec.selection is not None:
-                parts = parse_template(spec.key).parts
-                for column, other in product((".+?", ".+"), repeat=2):
-                    match = re.fullmatch(_key_pattern(parts, column, other), key, re.DOTALL)
-                    found += [match["column"]] if match else []
-        return tuple(dict.fromkeys(found))
-
-
-_Rejected: TypeAlias = tuple[int, Position, str, str]
-"""The value of `ORDER` of a record; the position of it or its child; reason and field."""
-
-
-class _MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
-    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected.
-
-    ``fields``: `Children.found`.
-    """
-
-    entries: pl.DataFrame
-    rejected: list[_Rejected]
-    record_faults: Faults
-    fields: MappingOf[str, bool]
-
-
-def _map_children(
-    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
-) -> _MappedChildren:
-    """Map the children of some records by the rules that are for them."""
-    expanded = _expanded(each, groups, frame, facts)
-    children, faults = expanded.frame, expanded.faults
-    entries, bad = map_groups([group for group in groups if group.each == each], children, facts)
-    entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-    rejected: list[_Rejected] = [
-        (children[RECORD][row], children[POSITION][row], *fault) for row, fault in sorted(bad.items())
-    ]
-    rejected += [(one.record, one.position, one.reason, one.field) for one in faults if one.position]
-    return _MappedChildren(
-        entries=entries.with_columns(children[RECORD].gather(entries[ORDER]).alias(ORDER)),
-        rejected=rejected,
-        record_faults={one.record: (one.reason, one.field) for one in faults if not one.position},
-        fields=expanded.found,
-    )
-
-
-def _expanded(
-    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
-) -> Children:
-    """Return the children of some records with the names that their rules use, and what is wrong with lists."""
-    of_lists = [group for group in groups if group.each == each]
-    names = tuple(dict.fromkeys(name for group in of_lists for name in group.child_names))
-    found = expand(
-        frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)),
-        each,
-        names,
-        required={name for group in of_lists for name in group.required_of_children},
-        required_lists={name for group in of_lists for name in each[1:] if name not in group.optional},
-    )
-    units = {name: text for name, text in facts.items() if name in names and name.startswith(UNITS)}
-    missing = [name for group in of_lists for name in group.columns if name.startswith(FILE) and name not in facts]
-    facts_of_all = [pl.lit(text).alias(name) for name, text in units.items()]
-    facts_of_all += [pl.lit(None, dtype=pl.String).alias(name) for name in dict.fromkeys(missing)]
-    return msgspec.structs.replace(found, frame=found.frame.with_columns(facts_of_all))
-
-
-def _parts_of(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
-    """Yield the parts of batches that were mapped at once, with the numbers of their records as positions.
-
-    ``positions``: those of each batch.
-    """
-    entries, rejects = mapped.entries, mapped.rejects
-    of_entries = entries["position"].to_list()
-    of_rejects = [int(reject.position) for reject, _ in rejects]
-    start = 0
-    for known in positions:
-        at, end = known.to_list(), start + known.len()
-        first, last = bisect_left(of_entries, start), bisect_left(of_entries, end)
-        found = pl.Series("position", [at[row - start] for row in of_entries[first:last]], dtype=known.dtype)
-        some = range(bisect_left(of_rejects, start), bisect_left(of_rejects, end))
-        yield Mapped(
-            entries=entries[first:last].replace_column(entries.width - 1, found),
-            valueless=end - start - len({*of_entries[first:last], *(of_rejects[one] for one in some)}),
-            rejects=tuple(
-                (dataclasses.replace(rejects[one][0], position=at[of_rejects[one] - start]), rejects[one][1])
-                for one in some
-            ),
-        )
-        start = end
-
-
-def _rejects(found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series) -> Iterator[tuple[Reject, int]]:
-    """Yield rejects in the order of the records. Only the first one of a record has its fields, which may be large."""
-    last = -1
-    for order, position, reason, field in sorted(found, key=itemgetter(0)):
-        record = records.row(order, named=True) if order != last else {}
-        last = order
-        yield Reject(position=position, reason=reason, field=field, record=record), int(hashes[order])
-
-
-def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> str:
-    """Return a pattern of keys in which the group ``column`` is the column; ``column`` and ``other`` match fields."""
-    pattern = ""
-    for part in parts:
-        if isinstance(part, Literal):
-            pattern += re.escape(nfc(part.text))
-        elif part.name != COLUMN:
-            pattern += f"(?:{other})"
-        else:
-            pattern += "(?P=column)" if "(?P<column>" in pattern else f"(?P<column>{column})"
-    return pattern
+        selections = (parse_template(spec.key) for spec in self._specs if spec.selection is not None)
+        return tuple(dict.fromkeys(column for template in selections for column in columns_in(template, key)))
 
 
 def _no_preamble(name: str, facts: MappingOf[str, str]) -> str:
@@ -558,69 +394,6 @@ def _no_unit(name: str) -> str:
     )
 
 
-def _hash_of_value(name: str, column: pl.Expr) -> pl.Expr:
-    hashed = pl.struct(pl.lit(name).alias("name"), column.alias("value")).hash()
-    return pl.when(column.is_not_null()).then(hashed).otherwise(pl.lit(0, dtype=pl.UInt64))
-
-
-def _combined(hashes: Sequence[pl.Expr]) -> pl.Expr:
-    """Return the exclusive or of all hashes, as a balanced tree: polars needs minutes for a chain of 5,000 columns."""
-    if len(hashes) == 1:
-        return hashes[0]
-    middle = len(hashes) // 2
-    return _combined(hashes[:middle]) ^ _combined(hashes[middle:])
-
-
-def _matches(template: Template, text: str) -> bool:
-    """Return whether a template can result in ``text``; a field has at least one character."""
-    pattern = "".join(re.escape(nfc(part.text)) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
-    return re.fullmatch(pattern, text) is not None
-
-
 def _begins(name: str) -> Callable[[str], bool]:
     """Return whether a column is a field of an object ``name``."""
     return lambda column: column.startswith(f"{name}.")
-
-
-def _list_column(records: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column of lists. A record that has an object instead has the fields of that; it gets the text `OBJECT`."""
-    column = column_named(name) if name in records.columns else pl.lit(None, dtype=pl.String)
-    inner = [column_named(one).is_not_null() for one in records.columns if one.startswith(f"{name}.")]
-    return pl.coalesce(column, pl.when(pl.any_horizontal(inner)).then(pl.lit(OBJECT))) if inner else column
-
-
-def _columns(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> list[pl.Expr]:
-    """Return the named columns. A missing one is the fact of this name, such as ``units.mass``, or null."""
-    existing = set(records.columns)
-    return [
-        column_named(name) if name in existing else pl.lit(_missing_column(name, facts), dtype=pl.String).alias(name)
-        for name in names
-    ]
-
-
-def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
-    """Yield the named columns as `_columns` does: without a query, which takes longer than the mapping of a few records."""
-    existing = set(records.columns)
-    for name in names:
-        if name in existing:
-            yield records[name]
-        else:
-            missing = pl.Series(name, [_missing_column(name, facts)], dtype=pl.String)
-            yield missing.new_from_index(0, records.height)
-
-
-def _no_facts(height: int, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
-    """Yield a column of nulls for each optional fact that the source does not have."""
-    for name in names:
-        if name not in facts:
-            yield pl.Series(name, [None], dtype=pl.String).new_from_index(0, height)
-
-
-def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
-    return facts.get(name) if name.startswith(UNITS) else None
-
-
-@cache
-def _polars_version() -> str:
-    """Return the version that hashes the rows; the search for it parses a file, and every pipeline needs it."""
-    return version("polars")
