@@ -28,7 +28,7 @@ def column_expressions(records: pl.DataFrame, names: Iterable[str], facts: Mappi
 
 
 def column_texts(records: pl.DataFrame, names: Iterable[str], facts: Mapping[str, str]) -> Iterator[pl.Series]:
-    """Yield the named columns as `column_expressions` does: without a query, which takes longer than the mapping of a few records."""
+    """Yield the columns of `column_expressions` without a query, which takes longer than the mapping of a few records."""
     existing = set(records.columns)
     for name in names:
         if name in existing:
