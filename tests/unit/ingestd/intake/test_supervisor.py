@@ -15,8 +15,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
-from ingestd.intake import Reader, SourceSupervisor, thread_pool
-from ingestd.intake import supervisor as supervisor_module
+from ingestd.intake import Reader, SourceSupervisor, reader_task, thread_pool
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.progress import note_progress, progress_of
@@ -384,7 +383,7 @@ async def retry_after_the_pass(supervisor: SourceSupervisor) -> None:
 async def test_an_unreachable_source_is_read_at_once_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "_BACKOFF", Backoff(base_seconds=360_000.0, cap_seconds=360_000.0))
+    monkeypatch.setattr(reader_task, "_BACKOFF", Backoff(base_seconds=360_000.0, cap_seconds=360_000.0))
     connector = WatchedConnector(Script())
     connector.failure = SourceUnavailable("The share is not mounted.")
     async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
