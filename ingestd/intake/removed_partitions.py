@@ -46,7 +46,7 @@ class RemovedPartitions:
     def drop_rejections(self, listed: Container[str]) -> None:
         """Drop the rejections of partitions that a person has removed. ``listed``: the names that the source has just listed.
 
-        The source is asked for a few of the others; the next call continues with the next ones.
+        The source is asked for a few of the rest; the next call continues after them.
         """
         if self._holder is None or not self._may_be_rejected or self._connector.moves_failed:
             return
