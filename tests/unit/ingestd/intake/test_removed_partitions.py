@@ -32,8 +32,8 @@ class BrokenFolder(ScriptedConnector):
         return [] if self.is_known else list(super().partitions())
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - no file is readable
+        yield from ()
         raise SourceBroken(f"{partition.name} is not CSV.")
-        yield
 
     def holds(self, name: str) -> bool:
         self.asked.append(name)
