@@ -6,7 +6,7 @@ import errno
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ from ingestd.client.request import NONE, ApiOperation, Request
 from ingestd.client.response import ProblemDetails, ServiceResponse, parse_problem
 from ingestd.client.transport import TransportOptions
 from ingestd.core.clock import Now, seconds_of
+from ingestd.core.errors import causes
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
 from ingestd.telemetry.request_counts import RequestCounts
@@ -225,7 +226,7 @@ def _faults_by_type() -> tuple[tuple[type[Exception] | tuple[type[Exception], ..
 def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
     """Return the fault of one of `transport_errors` or `CONTENT_ERRORS`. ``by_proxy``: the client connects to a proxy."""
     if isinstance(error, httpx.ConnectError):
-        for cause in _causes(error):
+        for cause in causes(error):
             if isinstance(cause, ssl.SSLError):
                 from ingestd.sdk.tls import tls_fault  # noqa: PLC0415 - the package imports much
 
@@ -238,11 +239,3 @@ def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
         if by_proxy:
             return Fault.PROXY
     return next((fault for kind, fault in _faults_by_type() if isinstance(error, kind)), Fault.PROTOCOL)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

@@ -28,9 +28,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from ingestd.core.phrases import clipped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ingestd.core.record import Position
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, then the errors that caused it, each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 class IngestdError(Exception):

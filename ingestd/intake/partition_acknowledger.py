@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ingestd.core.errors import AcknowledgeLater, MirrorError
 from ingestd.core.record import Acknowledgement, Cursor, Partition
-from ingestd.intake.notice import Failures
+from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
 from ingestd.telemetry import Emit
@@ -26,8 +26,7 @@ class PartitionAcknowledger:
         mirror: IntakeStore,
         *,
         emit: Emit,
-        failures: Failures,
-        report: Callable[[Failures, str, Exception], None],
+        failures: SourceFailures,
     ) -> None:
         self._pipeline = pipeline
         self._connector = connector
@@ -37,7 +36,6 @@ class PartitionAcknowledger:
         self._mirror = mirror
         self._emit = emit
         self._failures = failures
-        self._report = report
 
     def acknowledge(self) -> int:
         """Notify the connector of each acknowledged partition; return the number of successful notifications.
@@ -46,7 +44,7 @@ class PartitionAcknowledger:
             MirrorError: the state file failed.
         """
         acknowledged = self._mirror.acknowledged_partitions(self._pipeline)
-        self._failures.keep_only({partition.name for _, partition, _ in acknowledged})
+        self._failures.unacknowledged.keep_only({partition.name for _, partition, _ in acknowledged})
         size = _TOGETHER if self._together is not None else 1
         return sum(
             self._acknowledge_some(acknowledged[start : start + size]) for start in range(0, len(acknowledged), size)
@@ -74,13 +72,13 @@ class PartitionAcknowledger:
             if problem is None:
                 done.append((identity, name, cursor, gone))
             elif not isinstance(problem, AcknowledgeLater):
-                self._report(self._failures, name, problem)
+                self._failures.report(self._failures.unacknowledged, name, problem)
         if done:
             with self._mirror.batch(self._pipeline):
                 for identity, _, cursor, gone in done:
                     self._mirror.acknowledge(identity, cursor, gone=gone)
         for _, name, _, _ in done:
-            self._failures.clear(name)
+            self._failures.unacknowledged.clear(name)
             self._emit(PartitionSettled(pipeline=self._pipeline, partition=name))
         return len(done)
 

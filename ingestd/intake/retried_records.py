@@ -43,9 +43,12 @@ def _map(mapping: Mapping, records: Sequence[RetriedRecord], kind: pl.DataType) 
     hashes = mapping.row_hashes(frame, facts)
     fields = AbsentFields(mapping, whole=False)
     absent = fields.add(Batch(records=frame, positions=positions, cursor={}, facts=facts))
-    mapped = mapping.apply(frame, positions, hashes, facts)
-    absent = absent or fields.add_children(mapped.child_fields, is_whole=True, last=True)
-    return mapped if absent is None else mapping.reject_all(frame, positions, hashes, absent)
+    if absent is None:
+        mapped = mapping.apply(frame, positions, hashes, facts)
+        absent = fields.add_children(mapped.child_fields, is_whole=True, last=True)
+        if absent is None:
+            return mapped
+    return mapping.reject_all(frame, positions, hashes, absent)
 
 
 def _entries(mapping: Mapping, records: Sequence[RetriedRecord], positions: pl.Series) -> pl.DataFrame:

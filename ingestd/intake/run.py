@@ -150,8 +150,9 @@ class Run:
         if not batch.last:
             return None
         summary = None
+        self._absent = AbsentFields(self._mapping, whole=True)
         for grouped in groups.batches(batch):
-            AbsentFields(self._mapping, whole=True).add(grouped)
+            self._absent.add(grouped)
             summary = self._map(run, grouped, read=0)
         return summary
 
@@ -215,15 +216,19 @@ class Run:
 
     def _apply(self, batch: Batch, new: Batch, hashes: pl.Series, absent: AbsentField | None) -> Mapped:
         """Map the ``new`` records of a batch, unless it was mapped before as a whole; reject them if a field is absent."""
-        prepared = self._prepared(batch)
-        if prepared is not None and new.records is batch.records:
-            mapped = prepared.mapped
-        else:
-            mapped = self._mapping.apply(new.records, new.positions, hashes, batch.facts)
-        is_whole = new.records.height == batch.records.height
-        absent = absent or self._absent.add_children(mapped.child_fields, is_whole=is_whole, last=batch.last)
-        self.batch_rejection = absent.sentence if absent is not None else ""
-        return mapped if absent is None else self._mapping.reject_all(new.records, new.positions, hashes, absent)
+        self.batch_rejection = ""
+        if absent is None:
+            prepared = self._prepared(batch)
+            if prepared is not None and new.records is batch.records:
+                mapped = prepared.mapped
+            else:
+                mapped = self._mapping.apply(new.records, new.positions, hashes, batch.facts)
+            is_whole = new.records.height == batch.records.height
+            absent = self._absent.add_children(mapped.child_fields, is_whole=is_whole, last=batch.last)
+            if absent is None:
+                return mapped
+        self.batch_rejection = absent.sentence
+        return self._mapping.reject_all(new.records, new.positions, hashes, absent)
 
     def fail(self, reason: str, *, broken: bool) -> None:
         """End an incomplete reading. ``broken``: reject the partition with the reason, even before its first batch."""

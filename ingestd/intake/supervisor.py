@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.backoff import Backoff
-from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.intake.notice import OperatorNotice, SourceHealth
+from ingestd.intake.pass_report import PassReport
 from ingestd.intake.pause import IntakePause
-from ingestd.intake.reader import PassReport, Reader
+from ingestd.intake.reader import Reader
+from ingestd.intake.reader_task import MadePass, ReaderTask
 from ingestd.intake.rescans import Rescans
 from ingestd.intake.thread_pool import SLOW_SENTENCE, SourceThreads
-from ingestd.process.change_signal import ChangeSignal
-from ingestd.process.supervision import KeepRunning, one_line
-from ingestd.sdk import Listens, Watches
+from ingestd.process.supervision import KeepRunning
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import SourceAway, SourceBack, SourceFailed
 
 T = TypeVar("T")
-
-_BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
-_FULL_DISK_SECONDS = 10.0
-_LONGEST_RETRY_SECONDS = 86_400.0
-"""Time until an acknowledgement that could not be stored is repeated."""
-_LOOKUP_SECONDS = 5.0
-"""Time between two looks at the files of lookups."""
-_GRIDS_SECONDS = (10.0, 1.0)
-"""Rescans are due at whole multiples of the first of these that is short enough, so that one call of a thread makes many."""
 
 
 class SourcesRetried(NamedTuple):
@@ -60,18 +44,18 @@ class SourceSupervisor:
         scheduled: Collection[str] = (),
     ) -> None:
         self._threads = SourceThreads(emit=emit)
-        self._rescans: Rescans[_Pass] = Rescans(self._threads)
+        self._rescans: Rescans[MadePass] = Rescans(self._threads)
         self._keep_running = keep_running
         self._emit = emit
         self._random = random
         self._pause = IntakePause(emit=emit, random=random)
         self._group: asyncio.TaskGroup | None = None
-        self._tasks: dict[str, _ReaderTask] = {}
-        self._ending: dict[str, tuple[_ReaderTask, asyncio.Task[None]]] = {}
+        self._tasks: dict[str, ReaderTask] = {}
+        self._ending: dict[str, tuple[ReaderTask, asyncio.Task[None]]] = {}
         """Removed readers with a call of the source that has not returned yet."""
         self._paused: frozenset[str] = frozenset()
         self._closing: asyncio.Task[None] | None = None
-        self._by_sink: dict[SinkAddress, list[_ReaderTask]] = {}
+        self._by_sink: dict[SinkAddress, list[ReaderTask]] = {}
         self.add(readers, scheduled=scheduled)
 
     @property
@@ -86,7 +70,7 @@ class SourceSupervisor:
         """
         for reader in readers:
             former = self._ending.get(reader.pipeline)
-            task = _ReaderTask(
+            task = ReaderTask(
                 reader,
                 threads=self._threads,
                 rescans=self._rescans,
@@ -127,7 +111,7 @@ class SourceSupervisor:
             for ending in done:
                 ending.result()
 
-    async def _end(self, name: str, task: _ReaderTask) -> None:
+    async def _end(self, name: str, task: ReaderTask) -> None:
         try:
             await task.cancel_parts()
             await task.guarded("acknowledging", task.acknowledge)
@@ -141,7 +125,7 @@ class SourceSupervisor:
         for task in self._tasks.values():
             self._by_sink.setdefault(task.reader.sink, []).append(task)
 
-    def _start(self, group: asyncio.TaskGroup, task: _ReaderTask) -> None:
+    def _start(self, group: asyncio.TaskGroup, task: ReaderTask) -> None:
         name = task.reader.pipeline
         part = f"intake {name}"
         task.parts.append(group.create_task(self._keep_running(part, task.run), name=part))
@@ -194,9 +178,9 @@ class SourceSupervisor:
 
         What would have been read meanwhile is read when the pause ends: the next scheduled run included.
         """
-        before, self._paused = self._paused, frozenset(names)
+        self._paused = frozenset(names)
         for name, task in self._tasks.items():
-            if (name in before) != (name in self._paused):
+            if task.reader.is_paused != (name in self._paused):
                 task.pause(name in self._paused)
 
     def wake(self, pipeline: str) -> None:
@@ -269,281 +253,3 @@ class SourceSupervisor:
         for _, ending in list(self._ending.values()):
             await asyncio.wait([ending])
         await self._threads.close()
-
-
-class _Pass(NamedTuple):
-    """A pass, and what followed it.
-
-    ``ready``: the seconds until a file is ready; ``rescan``: those until the next rescan; ``acknowledged``: the result of
-    `acknowledge`.
-    """
-
-    report: PassReport
-    ready: float | None
-    rescan: float | None
-    acknowledged: bool
-
-
-class _ReaderTask:
-    """Calls one reader when there is a reason to, one call at a time."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        *,
-        threads: SourceThreads,
-        rescans: Rescans[_Pass],
-        pause: IntakePause,
-        emit: Emit,
-        random: Callable[[], float],
-        watched: bool,
-        former: tuple[_ReaderTask, asyncio.Task[None]] | None,
-    ) -> None:
-        self.reader = reader
-        self.parts: list[asyncio.Task[None]] = []
-        self._pause = pause
-        self._threads = threads
-        self._rescans = rescans
-        self._emit = emit
-        self._random = random
-        self._watched = watched
-        self.turn: asyncio.Lock = former[0].turn if former is not None else asyncio.Lock()
-        self._former = former[1] if former is not None else None
-        self._wakeup = ChangeSignal()
-        self._to_read = watched
-        self._failures = 0
-        self._not_before = 0.0
-        self.has_failed = False
-        """Whether the last pass could not read the source at all or in part."""
-        self._has_jitter = True
-        self._rescan_at: float | None = None
-        """The loop time of the next pass without another reason; a later request replaces it."""
-        self._rescanned: Future[_Pass] | None = None
-        """A pass of `Rescans` with a result that `run` has to handle."""
-
-    @property
-    def pipeline(self) -> str:
-        """The name of the pipeline."""
-        return self.reader.pipeline
-
-    def wake(self, *, read: bool) -> None:
-        """Notify the connector of acknowledged partitions, and read if ``read``. Thread-safe.
-
-        A call before `run` takes effect when `run` starts, because the schedule repeats missed runs at once.
-        """
-        if read:
-            self._to_read = True
-        self._wakeup.notify()
-
-    def pause(self, paused: bool) -> None:
-        """Do not read until the pause ends. Then a source without a schedule is read, and one that missed a run."""
-        self.reader.pause(paused)
-        if not paused:
-            self.wake(read=self._watched)
-
-    @property
-    def wait_seconds(self) -> float:
-        """For how long the source asked not to be read; 0 if it may be."""
-        return max(0.0, self._not_before - self._in(0.0))
-
-    async def run(self) -> None:
-        """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
-        if self._former is not None:
-            await asyncio.wait([self._former])
-            self._former = None
-        watch = ExitStack()
-        try:
-            await self.in_thread(lambda: self._watch(watch))
-            read_at: float | None = None
-            while True:
-                known = self._wakeup.generation
-                acknowledged: bool | None = None
-                if self.reader.is_paused:
-                    read_at = None
-                elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
-                    read_at = self._not_before  # also if a schedule asks earlier: the source asked for the wait
-                elif self._to_read:
-                    read_at, acknowledged = await self._read()
-                if acknowledged is None:
-                    acknowledged = await self.in_thread(self.acknowledge)
-                if not acknowledged:
-                    retry_at = self._in(_FULL_DISK_SECONDS)
-                    read_at = retry_at if read_at is None else min(read_at, retry_at)
-                seconds = None if read_at is None else max(0.0, read_at - asyncio.get_running_loop().time())
-                if not await self._wakeup.wait_past(known, seconds=seconds):
-                    self._to_read = True
-        finally:
-            self._rescan_at = None
-            self._to_read = self._to_read or self._watched
-            await self.guarded("ending the watch", watch.close)
-
-    @property
-    def watches_lookups(self) -> bool:
-        """Whether a changed file of a lookup wakes the source; a scheduled one reads the files when it is due."""
-        return self._watched and bool(self.reader.lookups)
-
-    async def watch_lookups(self) -> None:
-        """Read when a file of a lookup may have changed, until cancelled."""
-        lookups = self.reader.lookups
-        # Polled, because a watch reports nothing about a file on a network share.
-        while lookups is not None:
-            await asyncio.sleep(_LOOKUP_SECONDS)
-            if not self._to_read and await self.in_thread(lookups.may_differ):
-                self.wake(read=True)
-
-    def acknowledge(self) -> bool:
-        """Notify the connector of acknowledged partitions; return False if a full disk prevents it. Blocks."""
-        try:
-            self.reader.acknowledge_partitions()
-        except MirrorFull:
-            return False
-        return True
-
-    async def read_until_ready(self) -> list[PassReport]:
-        """Read until no file becomes ready soon. An unexpected exception adds a report with ``broken``."""
-        reports: list[PassReport] = []
-        while True:
-            done = await self.guarded("reading", lambda: (self.reader.read_pass(), self.reader.connector.waiting()))
-            if isinstance(done, str):
-                return [*reports, PassReport(pipeline=self.reader.pipeline, broken=done)]
-            report, wait = done
-            reports.append(report)
-            if wait is None or report.away:
-                return reports
-            await asyncio.sleep(wait)
-
-    async def guarded(self, doing: str, call: Callable[[], T]) -> T | str:
-        """Call the source; log an unexpected exception and return a sentence about it.
-
-        Raises:
-            MirrorError: the state file cannot be used.
-        """
-        try:
-            return await self.in_thread(call)
-        except MirrorError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
-            sentence = (
-                f"The source failed while {doing}: {one_line(error)}. The log has the traceback; please report it."
-            )
-            self._emit(
-                SourceFailed(
-                    pipeline=self.reader.pipeline,
-                    sentence=sentence,
-                    traceback="".join(traceback.format_exception(error)),
-                )
-            )
-            return sentence
-
-    async def cancel_parts(self) -> None:
-        """End `run` and `watch_lookups`; a running call of the source ends first."""
-        for part in self.parts:
-            part.cancel()
-        if self.parts:
-            await asyncio.wait(self.parts)
-
-    async def close(self) -> None:
-        """Close the source after its running call has ended."""
-        await self.guarded("closing", self.reader.connector.close)
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
-        await self.turn.acquire()
-        try:
-            future = await self._threads.start(lambda: self.pipeline, call)
-        except BaseException:
-            self.turn.release()
-            raise
-        future.add_done_callback(lambda _: self.turn.release())
-        return await asyncio.shield(future)
-
-    def _watch(self, stack: ExitStack) -> None:
-        connector = self.reader.connector
-        if self._watched and isinstance(connector, Watches):
-            stack.enter_context(connector.watch(lambda: self.wake(read=True)))
-        if isinstance(connector, Listens):
-            stack.enter_context(connector.listen(lambda: self.wake(read=True)))
-
-    async def _read(self) -> tuple[float | None, bool | None]:
-        """Make one pass; return the loop time of the next one, unless a wake-up or a rescan comes before; None: never.
-
-        Also return the result of `acknowledge` after the pass; None if a full disk ended the pass.
-        """
-        self._to_read = False
-        self._rescan_at = None
-        try:
-            async with self._pause.attempt(self.pipeline) as attempt:
-                rescanned, self._rescanned = self._rescanned, None
-                made = rescanned.result() if rescanned is not None else await self.in_thread(self.make_pass)
-                attempt.wrote = bool(made.report.read)
-        except MirrorFull:
-            return self._in(0.0), None  # the pause delays the next attempt
-        except Exception:
-            self._to_read = True
-            raise
-        report = made.report
-        self._to_read = self._to_read or self.reader.is_paused  # it may have ended at a batch
-        self.has_failed = bool(report.failure or report.rejected)
-        if report.away:
-            self._failures += 1
-            asked = min(report.retry_after, _LONGEST_RETRY_SECONDS)
-            self._not_before = self._in(asked) if asked > 0 else 0.0
-            delay = max(asked, _BACKOFF.delay(self._failures, self._random()))
-            self._emit(
-                SourceAway(pipeline=self.reader.pipeline, sentence=report.away, retry_in_seconds=round(delay, 1))
-            )
-            return self._in(delay), made.acknowledged
-        if self._failures:
-            self._failures = 0
-            self._emit(SourceBack(pipeline=self.reader.pipeline))
-        self._add_rescan(made.rescan)
-        return self._in(made.ready) if made.ready is not None else None, made.acknowledged
-
-    async def begin_rescan(self, at: float) -> bool:
-        """See `RestingSource.begin_rescan`. A source that is not at rest reads by itself."""
-        if at != self._rescan_at:
-            return False
-        self._rescan_at = None
-        is_asked = self._to_read or self._failures or self._not_before > self._in(0.0) or self.reader.is_paused
-        if is_asked or self.turn.locked() or self._pause.is_paused:
-            self.wake(read=True)
-            return False
-        await self.turn.acquire()
-        return True
-
-    def end_rescan(self, outcome: Future[_Pass] | None) -> None:
-        """See `RestingSource.end_rescan`."""
-        self.turn.release()
-        if outcome is None:
-            return
-        made = outcome.result() if outcome.exception() is None else None
-        if made is not None and made.acknowledged and made.ready is None and not made.report.away:
-            self.has_failed = bool(made.report.failure)
-            self._add_rescan(made.rescan)
-        else:
-            self._rescanned = outcome
-            self.wake(read=True)
-
-    def make_pass(self) -> _Pass:
-        """Make one pass, then `acknowledge`. Blocks."""
-        report = self.reader.read_pass()
-        connector = self.reader.connector
-        rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        # Nothing is acknowledged before the entries of this pass are, and that wakes this task. Until then the delivery, which
-        # sends them now, needs the interpreter and the state file.
-        is_pending = bool(report.read) and all(run.created or run.updated or run.removed for run in report.read)
-        return _Pass(report, connector.waiting(), rescan, is_pending or self.acknowledge())
-
-    def _in(self, seconds: float) -> float:
-        """Return the loop time in ``seconds`` from now."""
-        return asyncio.get_running_loop().time() + seconds
-
-    def _add_rescan(self, seconds: float | None) -> None:
-        if seconds is None:
-            return
-        # The first rescan has jitter, so that sources that start together are not always rescanned together.
-        due = self._in(seconds * (1 - self._random() / 2) if self._has_jitter else seconds)
-        self._has_jitter = False
-        grid = next((grid for grid in _GRIDS_SECONDS if seconds > 2 * grid), 0.0)
-        self._rescan_at = math.floor(due / grid) * grid if grid else due
-        self._rescans.add(self, self._rescan_at)

@@ -100,11 +100,7 @@ class Inbox(Generic[T]):
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
             taken: list[tuple[T, int]] = []
-            while (
-                len(taken) < max_items
-                and self._items
-                and alike(taken[0][0] if taken else self._items[0][0], self._items[0][0])
-            ):
+            while self._items and len(taken) < max_items and (not taken or alike(taken[0][0], self._items[0][0])):
                 taken.append(self._items.popleft())
             self._bytes -= sum(size for _, size in taken)
             if taken:

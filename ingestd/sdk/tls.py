@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import Literal, TypeAlias
 
+from ingestd.core.errors import causes
+
 TlsFault: TypeAlias = Literal["untrusted", "other name", "expired", "not yet valid", "no tls", "other"]
 
 _VERIFICATION: dict[int, TlsFault] = {
@@ -23,12 +25,7 @@ _NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKN
 
 def find_tls_error(error: BaseException) -> ssl.SSLError | None:
     """Return the error of TLS that caused an error of a library; None if there is none."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return None
+    return next((cause for cause in causes(error) if isinstance(cause, ssl.SSLError)), None)
 
 
 def tls_fault(error: ssl.SSLError) -> TlsFault:

@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
 
@@ -26,27 +26,32 @@ def client_id_of(host: str) -> str:
     return re.sub(r"[^!-~]+", "-", host)[:128] or "ingestd"
 
 
-def _service_url(text: str) -> str:
-    expected = "Expected the service's address, such as http://127.0.0.1:8400 or https://workspace.example/api"
+def _split_address(text: str) -> SplitResult | None:
+    """Return the parts of a server's address; None if the text is none, or has a character that an address can't have."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
         # A resolver rejects a name with an empty or too long label; that is not a failure of the network.
         (parts.hostname or "").encode("idna")
     except ValueError:
-        usable = False
-    else:
-        if usable and (parts.username is not None or parts.password is not None):
-            raise problem(
-                "The address contains a user name or a password. Remove them; the service authenticates clients by 'api_key'."
-            )
-        if usable and (parts.query or parts.fragment):
-            raise problem(f"{expected}, without a query ('?') or a fragment ('#').")
-        if usable and (inside := _INSIDE_THE_SERVICE.search(parts.path)):
-            address = text[: text.index(inside[0], len(parts.scheme) + 3)]
-            raise problem(f"'{inside[0]}' is a path of the service itself. Write its address: {address}")
-    if not usable or re.search(r"[^!-~]", text):
+        return None
+    return parts if usable and re.fullmatch(r"[!-~]+", text) else None
+
+
+def _service_url(text: str) -> str:
+    expected = "Expected the service's address, such as http://127.0.0.1:8400 or https://workspace.example/api"
+    parts = _split_address(text)
+    if parts is None:
         raise problem(f"{expected}.")
+    if parts.username is not None or parts.password is not None:
+        raise problem(
+            "The address contains a user name or a password. Remove them; the service authenticates clients by 'api_key'."
+        )
+    if parts.query or parts.fragment:
+        raise problem(f"{expected}, without a query ('?') or a fragment ('#').")
+    if inside := _INSIDE_THE_SERVICE.search(parts.path):
+        address = parts._replace(path=parts.path[: inside.start()]).geturl()
+        raise problem(f"'{inside[0]}' is a path of the service itself. Write its address: {address}")
     return text.rstrip("/")
 
 
@@ -65,13 +70,7 @@ def _client_id(text: str) -> str:
 
 
 def _proxy(address: SecretStr) -> SecretStr:
-    text = address.get_secret_value()
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"[^!-~]", text):
+    if _split_address(address.get_secret_value()) is None:
         raise problem(
             "Expected the address of a proxy, such as http://proxy.example:3128 or http://user:password@proxy:3128."
         )

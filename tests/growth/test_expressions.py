@@ -59,10 +59,10 @@ CONFIGURED = {
     "ingestd.commands.initial_configuration.text_lines.find_pattern": "fixed parts, for the lines of a person's sample",
     "ingestd.core.claims._matchers_for": "wildcards, which fnmatch translates to atomic groups",
     "ingestd.core.contract._type_of": "one of PATTERNS, which are tested here, too",
-    "ingestd.core.mapping.compiled._matches": "an expression of the configuration",
-    "ingestd.core.mapping.compiled._selected": "the template of the configuration, for a key of the command line",
     "ingestd.core.mapping.conversion.convert": "an expression of the configuration",
     "ingestd.core.mapping.conversion._without_groups": "digits in groups of three",
+    "ingestd.core.mapping.key_pattern.can_make": "an expression of the configuration",
+    "ingestd.core.mapping.key_pattern.columns_in": "the template of the configuration, for a key of the command line",
     "ingestd.process.redaction.mask_secrets": "alternatives of fixed texts",
     "ingestd.settings.entry_values._check_pattern": "an expression of the configuration",
 }

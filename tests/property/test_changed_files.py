@@ -112,7 +112,7 @@ class Site:
                 for table, columns in _TABLES.items()
             }
         state = self.mirror.intake.open_partition(
-            "pipe", Partition(name="parts.csv"), self.reader.sink, self.reader._digest
+            "pipe", Partition(name="parts.csv"), self.reader.sink, self.reader.digest
         )
         found["snapshot"] = sorted(state.snapshot().hashes.to_list()) if state.snapshot is not None else []
         return found

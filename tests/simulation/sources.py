@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ingestd.core.address import SinkAddress
-from ingestd.intake.reader import PassReport
+from ingestd.intake import PassReport
 from ingestd.sdk import Acknowledgement, Batch, Cursor, Partition, SourceUnavailable
 from tests.simulation.pausable_thread import pause
 from tests.support.memory_mirror import MemoryMirror

@@ -116,7 +116,10 @@ class Aggregation:
 
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""
-        text = json.dumps([mapping, msgspec.to_builtins(self.spec)], sort_keys=True)
+        spec = msgspec.to_builtins(self.spec)
+        if not self.spec.optional:  # as in the versions without it
+            del spec["optional"]
+        text = json.dumps([mapping, spec], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def check_facts(self, batch: Batch) -> None:

@@ -2,7 +2,8 @@
 
 from ingestd.core.mapping.absent_fields import AbsentField, AbsentFields
 from ingestd.core.mapping.children import PARENT
-from ingestd.core.mapping.compiled import Mapped, Mapping, PreparedBatch
+from ingestd.core.mapping.compiled import Mapping
+from ingestd.core.mapping.mapped import Mapped, PreparedBatch
 from ingestd.core.mapping.specification import EntrySpec, LookupSpec, Table, TableSource
 from ingestd.core.mapping.steps import MappingStep, RecordSteps
 from ingestd.core.template import COLUMN, TemplateError, parse_template

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from ingestd.core.errors import SourceBroken
+from ingestd.core.phrases import clipped
 from ingestd.core.record import Batch
 
 ChildField: TypeAlias = tuple[tuple[str, ...], str]
@@ -119,7 +120,9 @@ class AbsentFields:
     def _found(self, absent: Sequence[str], columns: Sequence[str]) -> AbsentField | None:
         if not absent:
             return None
-        return AbsentField(name=absent[0], sentence=self._user.absent_sentence(absent[0], columns, header=False))
+        # A source may invent long names, and the sentence becomes the reason of each record.
+        sentence = clipped(self._user.absent_sentence(absent[0], columns, header=False))
+        return AbsentField(name=absent[0], sentence=sentence)
 
 
 def _child_field(absent: ChildField) -> AbsentField:

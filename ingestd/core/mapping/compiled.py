@@ -12,37 +12,32 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from functools import cache, cached_property
-from importlib.metadata import version
-from itertools import product
-from operator import itemgetter
-from typing import TypeAlias
+from functools import cached_property
 
 import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, ChildField
-from ingestd.core.mapping.child_fields import OBJECT
-from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, Children, expand
-from ingestd.core.mapping.column import column_named, listed, no_column_sentence
+from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField
+from ingestd.core.mapping.batch_rules import BatchRules
+from ingestd.core.mapping.children import LIST, POSITION, ROW_HASH
+from ingestd.core.mapping.column import listed, no_column_sentence
+from ingestd.core.mapping.key_pattern import can_make, columns_in
+from ingestd.core.mapping.mapped import Mapped, NamedEntries, PreparedBatch, divide, rejects_of
+from ingestd.core.mapping.mapped_children import expand_children, map_children
 from ingestd.core.mapping.program import ORDER, compile_program
+from ingestd.core.mapping.record_columns import column_texts, list_column, missing_facts
+from ingestd.core.mapping.row_hashes import hash_rows, polars_version
 from ingestd.core.mapping.rule_group import (
     DEADBAND,
     FILE,
     FILE_NAME,
-    FILE_PART,
     PREAMBLE,
     UNITS,
-    Faults,
-    RuleGroup,
     compile_group,
     map_groups,
     name_keys,
@@ -50,68 +45,12 @@ from ingestd.core.mapping.rule_group import (
 )
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
-from ingestd.core.normal_form import nfc
-from ingestd.core.record import Batch, Position, Reject, position_at, position_text
-from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
+from ingestd.core.record import Batch, position_at, position_text
+from ingestd.core.template import COLUMN, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
 """The members of a specification that its digest always has; it has other members only if they are set."""
-
-
-class Mapped(msgspec.Struct, frozen=True, kw_only=True):
-    """Mapped records.
-
-    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
-    deadband (String).
-    ``rejects``: the rejected records, each with its row hash. ``child_fields``: whether an item of the lists has the field.
-    ``valueless``: the number of records without an entry that are not rejected.
-    """
-
-    entries: pl.DataFrame
-    rejects: tuple[tuple[Reject, int], ...]
-    child_fields: MappingOf[ChildField, bool] = msgspec.field(default_factory=dict)
-    valueless: int = 0
-
-
-class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The row hashes and the result of the mapping of a whole batch."""
-
-    hashes: pl.Series
-    mapped: Mapped
-
-
-class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of rejected records, which keep the values that they have.
-
-    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each of them is known.
-    """
-
-    entries: pl.DataFrame
-    is_complete: bool
-
-
-class _Names(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a record and the facts of a batch that some groups use."""
-
-    fields: tuple[str, ...]
-    facts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, groups: Iterable[RuleGroup]) -> _Names:
-        return cls._of_names(name for group in groups for name in group.record_columns)
-
-    @classmethod
-    def required_of(cls, groups: Iterable[RuleGroup]) -> _Names:
-        return cls._of_names(name for group in groups for name in group.required)
-
-    @classmethod
-    def _of_names(cls, columns: Iterable[str]) -> _Names:
-        names = [FILE_NAME if name.startswith(FILE_PART) else name for name in columns]
-        return cls(
-            fields=tuple(dict.fromkeys(name for name in names if not name.startswith(FILE))),
-            facts=tuple(dict.fromkeys(name for name in names if name.startswith(FILE))),
-        )
 
 
 class Mapping:
@@ -130,9 +69,8 @@ class Mapping:
         self._extra = (DEADBAND,) if any(spec.deadband is not None for spec in self._specs) else ()
         self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
-        self._groups = self._compile(())
-        self._names = _Names.of(self._groups)
-        self._required = _Names.required_of(self._groups)
+        self._rules = self._latest = self._compile(())
+        """The rules without the columns that selections find, and those for the columns of the latest batch."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -140,12 +78,12 @@ class Mapping:
 
         Columns that a selection finds in a batch are used, too, and not among them.
         """
-        return self._names.fields
+        return self._rules.used.fields
 
     @property
     def names(self) -> frozenset[str]:
         """The fields, facts, lists and globs that the mapping names."""
-        names = {name for group in self._groups for name in (*group.columns, *group.each)}
+        names = {name for group in self._rules.groups for name in (*group.columns, *group.each)}
         for spec in self._specs:
             if spec.selection is not None:  # it has no rules yet
                 names |= {*spec.selection.match, *spec.selection.excluded}
@@ -164,7 +102,7 @@ class Mapping:
     @property
     def facts(self) -> tuple[str, ...]:
         """The facts of a batch that the mapping uses, such as ``file.stem``."""
-        return self._names.facts
+        return self._rules.used.facts
 
     def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
         """Return the columns of the source of an entry with this key; empty if they are unknown.
@@ -172,11 +110,11 @@ class Mapping:
         ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
         result has the columns of all.
         """
-        groups = self._compile(self._selected(key)) if self._dynamic else self._groups
+        rules = self._compile(self._selected(key)) if self._dynamic else self._rules
         names: list[str] = []
-        for group in groups:
+        for group in rules.groups:
             for rule in group.rules:
-                if _matches(rule.key, key):
+                if can_make(rule.key, key):
                     template = {"key": rule.key, "dataType": rule.type}.get(member, rule.value)
                     names += group.columns_of(template.fields)
         return tuple(dict.fromkeys(name for name in names if not name.startswith(FILE)))
@@ -194,7 +132,7 @@ class Mapping:
             for spec in self._specs
         ]
         tables = [sorted(self._tables[source].items()) for source in self._tables]
-        content = [specs, _polars_version(), *([tables] if tables else [])]
+        content = [specs, polars_version(), *([tables] if tables else [])]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
@@ -202,25 +140,8 @@ class Mapping:
 
         Polars may hash differently in another version, so its version is part of `digest`.
         """
-        if not records.height:
-            return pl.Series("row_hash", [], dtype=pl.UInt64)
-        names = self._names_in(records)
-        columns = [
-            _list_column(records, name).alias(name) if name in self._lists else column
-            for name, column in zip(names.fields, _columns(records, names.fields, facts), strict=True)
-        ]
-        used = [pl.lit(facts.get(name), dtype=pl.String).alias(name) for name in names.facts]
-        if not self._dynamic:
-            used = [*columns, *used]
-        if not used:
-            used.append(pl.lit("").alias("\0"))
-        hashed = pl.struct(used).hash()
-        if self._dynamic:
-            # Batches of one partition may have different columns, so a column without a value must not change the hash.
-            parts = [_hash_of_value(name, column) for name, column in zip(names.fields, columns, strict=True)]
-            hashed = _combined([hashed, *parts])
-        # With a column, because a select of only literals returns a single row, and one of one expression changes the thread.
-        return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
+        used = self._rules_for(records.columns).used
+        return hash_rows(records, used, facts, lists=self._lists, may_lack_columns=self._dynamic)
 
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
         """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
@@ -229,9 +150,10 @@ class Mapping:
         for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
-        is_plain = not self._each and all(group.parts is None for group in self._groups)
+        is_plain = not self._each and all(group.parts is None for group in self._rules.groups)
         for number, batch in enumerate(batches if is_plain else ()):
-            names, columns = self._names_in(batch.records), batch.records.columns
+            columns = batch.records.columns
+            names = self._rules_for(columns).used
             if batch.records.height and not names.facts and all(name in columns for name in names.fields):
                 same.setdefault(tuple(columns), []).append(number)
         prepared: list[PreparedBatch | None] = [None] * len(batches)
@@ -241,7 +163,7 @@ class Mapping:
             records = pl.concat([batches[number].records for number in numbers])
             hashes = self.row_hashes(records, {})
             mapped = self.apply(records, pl.int_range(records.height, dtype=pl.Int64, eager=True), hashes, {})
-            parts = _parts_of(mapped, [batches[number].positions for number in numbers])
+            parts = divide(mapped, [batches[number].positions for number in numbers])
             start = 0
             for number, part in zip(numbers, parts, strict=True):
                 end = start + batches[number].records.height
@@ -251,14 +173,14 @@ class Mapping:
 
     def check_facts(self, batch: Batch) -> None:
         """See `NamesFields.check_facts`; the file's name must have the form of the mapping, too."""
-        for name in self._required.facts:
+        for name in self._rules.required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
                 raise SourceBroken(_no_preamble(name, batch.facts))
             if name not in batch.facts:
                 raise SourceBroken(
                     f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}. {OPTIONAL}"
                 )
-        for spec, group in zip(self._specs, self._groups, strict=True):
+        for spec, group in zip(self._specs, self._rules.groups, strict=True):
             if group.parts is not None and not group.parts.fullmatch(batch.facts.get(FILE_NAME, "")):
                 raise SourceBroken(
                     f"The file's name '{batch.facts.get(FILE_NAME, '')}' does not have the form '{spec.file_name}' (file_name)."
@@ -267,12 +189,11 @@ class Mapping:
     def absent_among(self, columns: Sequence[str], facts: MappingOf[str, str]) -> tuple[str, ...]:
         """See `NamesFields.absent_among`; a glob that selects no column is absent, too."""
         existing = {*columns, *facts}
-        groups = self._compile(columns) if self._dynamic else self._groups
-        required = _Names.required_of(groups) if self._dynamic else self._required
-        names = [name for name in required.fields if name not in existing]
+        rules = self._rules_for(columns)
+        names = [name for name in rules.required.fields if name not in existing]
         # An object in the place of a list rejects its record.
         absent = [name for name in names if name not in self._lists or not any(map(_begins(name), columns))]
-        for spec, group in zip(self._specs, groups, strict=True):
+        for spec, group in zip(self._specs, rules.groups, strict=True):
             if spec.selection is not None:
                 globs = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
                 globs += spec.selection.match if not group.rules else ()
@@ -289,7 +210,7 @@ class Mapping:
 
     def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
         """See `ingestd.core.unreadable.UsesColumns`; columns that a selection finds are used, too."""
-        return _Names.of(self._compile(columns)).fields if self._dynamic else self.fields
+        return self._rules_for(columns).used.fields
 
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
         """Return no entries, with the columns of `apply`."""
@@ -302,10 +223,10 @@ class Mapping:
         """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         frame = self._frame(records, positions, hashes, facts)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
-        children = [_map_children(each, groups, frame, facts) for each in self._each]
+        children = [map_children(each, groups, frame, facts) for each in self._each]
         for one in children:
             bad = one.record_faults | bad
         if children:
@@ -320,7 +241,7 @@ class Mapping:
         return Mapped(
             entries=entries[:, list(self._members)],
             valueless=records.height - results.n_unique(),
-            rejects=tuple(_rejects(found, records, hashes)),
+            rejects=tuple(rejects_of(found, records, hashes)),
             child_fields={
                 (each, name): is_present
                 for each, one in zip(self._each, children, strict=True)
@@ -330,7 +251,7 @@ class Mapping:
 
     def count_excluded(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> int:
         """Return how many records each ``where`` of the mapping excludes; 0 if a part of the mapping has none."""
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         programs = [group.program for group in groups if group.program is not None and not group.each]
         if len(programs) < len(groups) or any(program.where is None for program in programs):
             return 0
@@ -345,7 +266,9 @@ class Mapping:
     @property
     def value_names(self) -> tuple[str, ...]:
         """The fields of the values, and the lists of children."""
-        names = (name for group in self._groups for rule in group.rules for name in group.columns_of(rule.value.fields))
+        names = (
+            name for group in self._rules.groups for rule in group.rules for name in group.columns_of(rule.value.fields)
+        )
         return tuple(dict.fromkeys([*self._lists, *(name for name in names if not name.startswith(FILE))]))
 
     def reject_all(self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, absent: AbsentField) -> Mapped:
@@ -353,7 +276,7 @@ class Mapping:
         found = [
             (order, position_at(positions, order), absent.sentence, absent.name) for order in range(records.height)
         ]
-        return Mapped(entries=self.empty_entries(positions.dtype), rejects=tuple(_rejects(found, records, hashes)))
+        return Mapped(entries=self.empty_entries(positions.dtype), rejects=tuple(rejects_of(found, records, hashes)))
 
     def name_entries(
         self,
@@ -368,12 +291,12 @@ class Mapping:
 
         ``unknown``: fields that do not have the text of the source, because the source could not read it.
         """
-        groups = self._groups_in(records)
+        groups = self._rules_for(records.columns).groups
         frame = self._frame(records, positions, hashes, facts)
         found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
         is_complete = True
         for each in self._each:
-            expanded = _expanded(each, groups, frame, facts)
+            expanded = expand_children(each, groups, frame, facts)
             children, faults = expanded.frame, expanded.faults
             has_list = not unknown or (each[0] in records.columns and each[0] not in unknown)
             is_complete = is_complete and has_list and not faults
@@ -399,8 +322,8 @@ class Mapping:
         ``key`` is in NFC.
         """
         nothing = pl.Series([0], dtype=pl.Int64)
-        frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
-        children = {each: _expanded(each, groups, frame, facts).frame for each in self._each}
+        frame, groups = self._frame(record, nothing, nothing, facts), self._rules_for(record.columns).groups
+        children = {each: expand_children(each, groups, frame, facts).frame for each in self._each}
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
             made = find_entry(spec, group, children.get(group.each, frame), group.facts(facts), key)
@@ -422,143 +345,38 @@ class Mapping:
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> pl.DataFrame:
         """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
+        used = self._rules_for(records.columns).used
         frame = pl.DataFrame(
             [
-                *_texts(records, self._names_in(records).fields, facts),
-                *_no_facts(records.height, self._names_in(records).facts, facts),
+                *column_texts(records, used.fields, facts),
+                *missing_facts(records.height, used.facts, facts),
                 positions.alias(POSITION),
                 hashes.alias(ROW_HASH),
                 pl.int_range(records.height, dtype=pl.Int64, eager=True).alias(ORDER),
             ]
         )
-        lists = [_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
+        lists = [list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
         return frame.hstack(records.select(lists)) if lists else frame
 
-    def _compile(self, columns: Sequence[str]) -> tuple[RuleGroup, ...]:
-        """Return the rules for a batch with these columns."""
-        return tuple(
-            compile_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True)
+    def _rules_for(self, columns: Sequence[str]) -> BatchRules:
+        """Return the rules for a batch with these columns. Most batches of a reading have those of the batch before."""
+        if not self._dynamic:
+            return self._rules
+        rules = self._latest
+        if rules.columns != tuple(columns):
+            rules = self._latest = self._compile(columns)
+        return rules
+
+    def _compile(self, columns: Sequence[str]) -> BatchRules:
+        return BatchRules.of(
+            columns,
+            (compile_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True)),
         )
-
-    def _groups_in(self, records: pl.DataFrame) -> tuple[RuleGroup, ...]:
-        return self._compile(records.columns) if self._dynamic else self._groups
-
-    def _names_in(self, records: pl.DataFrame) -> _Names:
-        return _Names.of(self._compile(records.columns)) if self._dynamic else self._names
 
     def _selected(self, key: str) -> tuple[str, ...]:
         """Return the columns that the key of an entry may name."""
-        found: list[str] = []
-        for spec in self._specs:
-            if spec.selection is not None:
-                parts = parse_template(spec.key).parts
-                for column, other in product((".+?", ".+"), repeat=2):
-                    match = re.fullmatch(_key_pattern(parts, column, other), key, re.DOTALL)
-                    found += [match["column"]] if match else []
-        return tuple(dict.fromkeys(found))
-
-
-_Rejected: TypeAlias = tuple[int, Position, str, str]
-"""The value of `ORDER` of a record; the position of it or its child; reason and field."""
-
-
-class _MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
-    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected.
-
-    ``fields``: `Children.found`.
-    """
-
-    entries: pl.DataFrame
-    rejected: list[_Rejected]
-    record_faults: Faults
-    fields: MappingOf[str, bool]
-
-
-def _map_children(
-    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
-) -> _MappedChildren:
-    """Map the children of some records by the rules that are for them."""
-    expanded = _expanded(each, groups, frame, facts)
-    children, faults = expanded.frame, expanded.faults
-    entries, bad = map_groups([group for group in groups if group.each == each], children, facts)
-    entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-    rejected: list[_Rejected] = [
-        (children[RECORD][row], children[POSITION][row], *fault) for row, fault in sorted(bad.items())
-    ]
-    rejected += [(one.record, one.position, one.reason, one.field) for one in faults if one.position]
-    return _MappedChildren(
-        entries=entries.with_columns(children[RECORD].gather(entries[ORDER]).alias(ORDER)),
-        rejected=rejected,
-        record_faults={one.record: (one.reason, one.field) for one in faults if not one.position},
-        fields=expanded.found,
-    )
-
-
-def _expanded(
-    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
-) -> Children:
-    """Return the children of some records with the names that their rules use, and what is wrong with lists."""
-    of_lists = [group for group in groups if group.each == each]
-    names = tuple(dict.fromkeys(name for group in of_lists for name in group.child_names))
-    found = expand(
-        frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)),
-        each,
-        names,
-        required={name for group in of_lists for name in group.required_of_children},
-        required_lists={name for group in of_lists for name in each[1:] if name not in group.optional},
-    )
-    units = {name: text for name, text in facts.items() if name in names and name.startswith(UNITS)}
-    missing = [name for group in of_lists for name in group.columns if name.startswith(FILE) and name not in facts]
-    facts_of_all = [pl.lit(text).alias(name) for name, text in units.items()]
-    facts_of_all += [pl.lit(None, dtype=pl.String).alias(name) for name in dict.fromkeys(missing)]
-    return msgspec.structs.replace(found, frame=found.frame.with_columns(facts_of_all))
-
-
-def _parts_of(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
-    """Yield the parts of batches that were mapped at once, with the numbers of their records as positions.
-
-    ``positions``: those of each batch.
-    """
-    entries, rejects = mapped.entries, mapped.rejects
-    of_entries = entries["position"].to_list()
-    of_rejects = [int(reject.position) for reject, _ in rejects]
-    start = 0
-    for known in positions:
-        at, end = known.to_list(), start + known.len()
-        first, last = bisect_left(of_entries, start), bisect_left(of_entries, end)
-        found = pl.Series("position", [at[row - start] for row in of_entries[first:last]], dtype=known.dtype)
-        some = range(bisect_left(of_rejects, start), bisect_left(of_rejects, end))
-        yield Mapped(
-            entries=entries[first:last].replace_column(entries.width - 1, found),
-            valueless=end - start - len({*of_entries[first:last], *(of_rejects[one] for one in some)}),
-            rejects=tuple(
-                (dataclasses.replace(rejects[one][0], position=at[of_rejects[one] - start]), rejects[one][1])
-                for one in some
-            ),
-        )
-        start = end
-
-
-def _rejects(found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series) -> Iterator[tuple[Reject, int]]:
-    """Yield rejects in the order of the records. Only the first one of a record has its fields, which may be large."""
-    last = -1
-    for order, position, reason, field in sorted(found, key=itemgetter(0)):
-        record = records.row(order, named=True) if order != last else {}
-        last = order
-        yield Reject(position=position, reason=reason, field=field, record=record), int(hashes[order])
-
-
-def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> str:
-    """Return a pattern of keys in which the group ``column`` is the column; ``column`` and ``other`` match fields."""
-    pattern = ""
-    for part in parts:
-        if isinstance(part, Literal):
-            pattern += re.escape(nfc(part.text))
-        elif part.name != COLUMN:
-            pattern += f"(?:{other})"
-        else:
-            pattern += "(?P=column)" if "(?P<column>" in pattern else f"(?P<column>{column})"
-    return pattern
+        selections = (parse_template(spec.key) for spec in self._specs if spec.selection is not None)
+        return tuple(dict.fromkeys(column for template in selections for column in columns_in(template, key)))
 
 
 def _no_preamble(name: str, facts: MappingOf[str, str]) -> str:
@@ -576,69 +394,6 @@ def _no_unit(name: str) -> str:
     )
 
 
-def _hash_of_value(name: str, column: pl.Expr) -> pl.Expr:
-    hashed = pl.struct(pl.lit(name).alias("name"), column.alias("value")).hash()
-    return pl.when(column.is_not_null()).then(hashed).otherwise(pl.lit(0, dtype=pl.UInt64))
-
-
-def _combined(hashes: Sequence[pl.Expr]) -> pl.Expr:
-    """Return the exclusive or of all hashes, as a balanced tree: polars needs minutes for a chain of 5,000 columns."""
-    if len(hashes) == 1:
-        return hashes[0]
-    middle = len(hashes) // 2
-    return _combined(hashes[:middle]) ^ _combined(hashes[middle:])
-
-
-def _matches(template: Template, text: str) -> bool:
-    """Return whether a template can result in ``text``; a field has at least one character."""
-    pattern = "".join(re.escape(nfc(part.text)) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
-    return re.fullmatch(pattern, text) is not None
-
-
 def _begins(name: str) -> Callable[[str], bool]:
     """Return whether a column is a field of an object ``name``."""
     return lambda column: column.startswith(f"{name}.")
-
-
-def _list_column(records: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column of lists. A record that has an object instead has the fields of that; it gets the text `OBJECT`."""
-    column = column_named(name) if name in records.columns else pl.lit(None, dtype=pl.String)
-    inner = [column_named(one).is_not_null() for one in records.columns if one.startswith(f"{name}.")]
-    return pl.coalesce(column, pl.when(pl.any_horizontal(inner)).then(pl.lit(OBJECT))) if inner else column
-
-
-def _columns(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> list[pl.Expr]:
-    """Return the named columns. A missing one is the fact of this name, such as ``units.mass``, or null."""
-    existing = set(records.columns)
-    return [
-        column_named(name) if name in existing else pl.lit(_missing_column(name, facts), dtype=pl.String).alias(name)
-        for name in names
-    ]
-
-
-def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
-    """Yield the named columns as `_columns` does: without a query, which takes longer than the mapping of a few records."""
-    existing = set(records.columns)
-    for name in names:
-        if name in existing:
-            yield records[name]
-        else:
-            missing = pl.Series(name, [_missing_column(name, facts)], dtype=pl.String)
-            yield missing.new_from_index(0, records.height)
-
-
-def _no_facts(height: int, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
-    """Yield a column of nulls for each optional fact that the source does not have."""
-    for name in names:
-        if name not in facts:
-            yield pl.Series(name, [None], dtype=pl.String).new_from_index(0, height)
-
-
-def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
-    return facts.get(name) if name.startswith(UNITS) else None
-
-
-@cache
-def _polars_version() -> str:
-    """Return the version that hashes the rows; the search for it parses a file, and every pipeline needs it."""
-    return version("polars")

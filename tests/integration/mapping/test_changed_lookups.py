@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.mapping import EntrySpec, LookupSpec, TableSource
-from ingestd.intake import PassReport, SourceSupervisor, supervisor
+from ingestd.intake import PassReport, SourceSupervisor, reader_task
 from tests.support.file_flow import FileFlow
 from tests.support.supervised_parts import supervise
 
@@ -93,7 +93,7 @@ def test_a_missing_or_wrong_file_is_a_notice_and_changes_nothing(flow: FileFlow)
 
 
 async def test_a_running_pipeline_reads_when_the_table_changes(flow: FileFlow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "_LOOKUP_SECONDS", 0.02)
+    monkeypatch.setattr(reader_task, "_LOOKUP_SECONDS", 0.02)
     passes: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 

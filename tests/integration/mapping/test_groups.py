@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -42,13 +42,20 @@ def row(part: str | None, kg: str | None, state: str = "ok") -> Row:
 class Scene:
     """A source with groups, and its mirror."""
 
-    def __init__(self, folder: Path, *, group: GroupSpec = MEAN, contract: Contract | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        group: GroupSpec = MEAN,
+        contract: Contract | None = None,
+        connect: Callable[[Script], ScriptedConnector] = ScriptedConnector,
+    ) -> None:
         self.mirror = SqliteMirror.open(folder / "state.db")
         self.mirror.intake.activate(["pipe"])
         self.script = Script(deletes="remove")
         self.reader = Reader(
             pipeline="pipe",
-            connector=ScriptedConnector(self.script),
+            connector=connect(self.script),
             mapping=Mapping(ENTRIES),
             contract=contract,
             sink=SINK,
@@ -177,7 +184,7 @@ def test_a_stage_with_facts_reads_equal_content_again_because_a_fact_may_differ(
 
 
 def test_many_groups_and_many_batches_go_through_the_disk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestd.intake.reader.GroupStage", _small_stage)
+    monkeypatch.setattr("ingestd.intake.partition_reader.GroupStage", _small_stage)
     [summary] = scene.read(*(row(f"{number % 500}", f"{number}") for number in range(2_000))).read
     assert (summary.records, summary.created) == (2_000, 1_000)
     [origin] = scene.mirror.status.origins("7.mass")
@@ -204,18 +211,19 @@ def test_a_full_disk_ends_the_pass_as_a_full_state_file_does(scene: Scene, monke
     def small(aggregation: Aggregation, folder: Path) -> GroupStage:
         return GroupStage(aggregation, folder / "state.db", states_in_memory=2)
 
-    monkeypatch.setattr("ingestd.intake.reader.GroupStage", small)
+    monkeypatch.setattr("ingestd.intake.partition_reader.GroupStage", small)
     with pytest.raises(MirrorFull, match="The groups can't be written to a temporary file"):
         scene.read(row("a", "1"), row("b", "1"), row("c", "1"))
 
 
 @pytest.mark.parametrize("change", ["partial", "incremental"])
-def test_single_records_of_a_source_are_refused(scene: Scene, change: str) -> None:
-    scene.reader.connector = _Single(scene.script, change)
+def test_single_records_of_a_source_are_refused(tmp_path: Path, change: str) -> None:
+    scene = Scene(tmp_path, connect=lambda script: _Single(script, change))
     report = scene.read(row("a", "1"))
     expected = {"partial": "a group needs all of its records", "incremental": "This source yields only new records"}
     assert expected[change] in report.rejected[0]
     assert scene.entries() == {}
+    scene.mirror.close()
 
 
 class _Single(ScriptedConnector):

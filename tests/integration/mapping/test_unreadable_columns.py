@@ -12,7 +12,7 @@ import pytest
 from connectors.file import FileConnector
 from ingestd.core.groups import AggregateSpec, Aggregation, GroupSpec
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.intake.reader import PassReport, Reader
+from ingestd.intake import PassReport, Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext

@@ -111,9 +111,7 @@ def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) ->
     assert connector.locate(path) == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "rejected" / "sub" / "a.csv.rejected.csv") == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "failed" / "sub" / "b.csv") == "sub/b.csv"  # type: ignore[attr-defined]
-    state = flow.mirror.intake.open_partition(
-        "flow", Partition(name="sub/a.csv"), flow.reader.sink, flow.reader._mapping.digest
-    )
+    state = flow.mirror.intake.open_partition("flow", Partition(name="sub/a.csv"), flow.reader.sink, flow.reader.digest)
     assert connector.describe_location("sub/a.csv", state.cursor) == f"it was archived as {path}"  # type: ignore[attr-defined]
 
 

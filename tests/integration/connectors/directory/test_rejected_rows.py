@@ -319,9 +319,7 @@ def test_a_very_long_name_is_shortened_in_the_archive_with_its_receipt_and_rejec
     assert sorted(receipt["file"] for receipt in receipts) == names
     connector = flow.reader.connector
     assert isinstance(connector, DirectoryConnector)
-    state = flow.mirror.intake.open_partition(
-        "flow", Partition(name=names[0]), flow.reader.sink, flow.reader._mapping.digest
-    )
+    state = flow.mirror.intake.open_partition("flow", Partition(name=names[0]), flow.reader.sink, flow.reader.digest)
     assert state.cursor is not None
     assert "it was archived as" in connector.describe_location(names[0], state.cursor)
     for number, rejected in enumerate(sorted(path.name for path in (flow.done / "rejected").iterdir())):

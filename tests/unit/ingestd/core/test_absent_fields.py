@@ -97,6 +97,14 @@ def test_each_batch_of_a_stream_is_evaluated_alone() -> None:
     assert (absent.name, absent.sentence[:26]) == ("mass", "No record has a field 'mas")
 
 
+def test_long_names_of_a_stream_do_not_make_a_long_reason() -> None:
+    absent = evaluate(
+        Mapping([MASS]), batch({"part": "a"} | {f"{number} {'x' * 500}": "1" for number in range(5)}), whole=False
+    )
+    assert absent is not None
+    assert (absent.sentence[:26], len(absent.sentence) <= 2_001) == ("No record has a field 'mas", True)
+
+
 TABLE = TableSource(file="t.csv", key="k", value="v")
 PLACES = [
     (EntrySpec(key="{gone}", value="{part}"), "gone"),

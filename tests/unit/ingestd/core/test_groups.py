@@ -1,10 +1,15 @@
-"""Operands of aggregates: means without end, dates, and the texts of sums."""
+"""Operands of aggregates: means without end, dates, and the texts of sums. The digest of a stage."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+
+import msgspec
 import polars as pl
 import pytest
 
+from ingestd.core.groups import AggregateSpec, Aggregation, GroupSpec
 from ingestd.core.groups.operand import SCALE, mean_text, read_operands, sum_text
 
 
@@ -48,6 +53,15 @@ def test_a_mean_with_an_end_has_all_its_digits() -> None:
 )
 def test_a_sum_loses_no_digit(scaled: int, text: str) -> None:
     assert sum_text(scaled) == text
+
+
+def test_the_digest_of_a_stage_without_optional_names_is_that_of_the_version_before_them() -> None:
+    spec = GroupSpec(by=("part",), take=(("n", AggregateSpec(function="count", field=None)),))
+    count = {"function": "count", "field": None, "order": None, "compared": "number", "decimals": None}
+    text = json.dumps(["m", {"by": ["part"], "take": [["n", count]], "where": None, "let": []}], sort_keys=True)
+    assert Aggregation(spec).digest_with("m") == hashlib.sha256(text.encode()).hexdigest()
+    optional = msgspec.structs.replace(spec, optional=("part",))
+    assert Aggregation(optional).digest_with("m") != Aggregation(spec).digest_with("m")
 
 
 def test_dates_are_compared_in_their_own_kind_only() -> None:

@@ -14,9 +14,8 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Acknowledgement, Cursor, Partition
-from ingestd.intake import Reader, SourceSupervisor, thread_pool
-from ingestd.intake import supervisor as supervisor_module
+from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
+from ingestd.intake import Reader, SourceSupervisor, reader_task, thread_pool
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.progress import note_progress, progress_of
@@ -211,6 +210,122 @@ async def test_a_pause_ends_a_running_pass_at_its_next_batch_and_the_rest_is_rea
         assert mirror.status.pending() == 50
 
 
+async def test_a_pause_that_ends_before_the_pass_that_it_cut_has_the_rest_read_at_once(tmp_path: Path) -> None:
+    script = Script()
+    for name in ("a", "b"):
+        script.write(name, [{"k": name, "v": "1"}])
+    connector = WatchedConnector(script)
+    loop = asyncio.get_running_loop()
+
+    def use_pauses(*names: str) -> None:
+        async def use() -> None:
+            supervisor.use_pauses(names)
+
+        asyncio.run_coroutine_threadsafe(use(), loop).result(DEADLINE)
+
+    def paused_after_the_first() -> Iterator[Partition]:
+        del connector.partitions
+        first, second = connector.partitions()
+        yield first
+        use_pauses("p")
+        yield second
+        raise AssertionError
+
+    def resumed() -> None:
+        del connector.waiting
+        use_pauses()
+
+    connector.partitions = paused_after_the_first  # type: ignore[assignment, method-assign]
+    connector.waiting = resumed  # type: ignore[method-assign]
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
+        supervisor.wake("p")
+        assert await next_partition(events) == "a"
+        assert await next_partition(events) == "b"
+        assert mirror.status.pending() == 2
+
+
+async def next_partition(events: EventRecorder) -> str:
+    read = await events.next(PartitionRead)
+    assert isinstance(read, PartitionRead)
+    return read.partition
+
+
+def test_a_pass_that_a_pause_cut_is_not_complete_although_the_pause_has_ended(tmp_path: Path) -> None:
+    script = Script(deletes="remove")
+    for name in ("a", "b"):
+        script.write(name, [{"k": name, "v": "1"}])
+    connector = WatchedConnector(script)
+    mirror = SqliteMirror.open(tmp_path / "state.db")
+    reader = reader_of("p", connector, mirror, ignored)
+
+    def paused_after_the_first() -> Iterator[Partition]:
+        del connector.partitions
+        first, second = connector.partitions()
+        yield first
+        with paused(reader):
+            yield second
+
+    connector.partitions = paused_after_the_first  # type: ignore[assignment, method-assign]
+    cut = reader.read_pass()
+    assert (cut.cut, cut.complete, len(cut.read)) == (True, False, 1)
+    whole = reader.read_pass()
+    assert (whole.cut, whole.complete, len(whole.read)) == (False, True, 1)
+    mirror.close()
+
+
+def test_a_reading_that_a_pause_cut_is_no_fault_of_the_connector_although_the_pause_has_ended(tmp_path: Path) -> None:
+    script = Script(batch_rows=1)
+    script.write("a", [{"k": str(number), "v": "1"} for number in range(3)])
+    connector = WatchedConnector(script)
+    mirror = SqliteMirror.open(tmp_path / "state.db")
+    reader = reader_of("p", connector, mirror, ignored)
+
+    def read(partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        first, *others = ScriptedConnector.read(connector, partition, cursor)
+        yield first
+        with paused(reader):
+            yield from others
+
+    connector.read = read  # type: ignore[method-assign]
+    reader.read_pass()
+    (run,) = mirror.status.past_runs("p", limit=10)
+    assert run.failure == "the reading was stopped before the partition's end"
+    mirror.close()
+
+
+@contextmanager
+def paused(reader: Reader) -> Iterator[None]:
+    """Pause the pipeline until the pass has dropped the iterator that is in this context."""
+    reader.pause(True)
+    try:
+        yield
+    finally:
+        reader.pause(False)
+
+
+async def test_a_pass_that_was_due_before_a_pause_is_made_when_the_pause_ends(tmp_path: Path) -> None:
+    script = Script()
+    connector = WatchedConnector(script)
+    passed = threading.Event()
+
+    def waiting() -> float:
+        passed.set()
+        return 3600.0
+
+    connector.waiting = waiting  # type: ignore[method-assign]
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
+        supervisor.wake("p")
+        assert await asyncio.to_thread(passed.wait, DEADLINE)
+        await supervisor.between_passes("p", lambda: None)
+        supervisor.use_pauses(["p"])
+        script.write("a", [{"k": "x", "v": "1"}])
+        supervisor.on_acknowledged()
+        await supervisor.between_passes("p", lambda: None)
+        supervisor.use_pauses([])
+        await events.next(PartitionRead)
+        assert mirror.status.pending() == 1
+
+
 class ListeningConnector(WatchedConnector):
     """A connector that listens between the runs of its schedule."""
 
@@ -268,7 +383,7 @@ async def retry_after_the_pass(supervisor: SourceSupervisor) -> None:
 async def test_an_unreachable_source_is_read_at_once_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "_BACKOFF", Backoff(base_seconds=360_000.0, cap_seconds=360_000.0))
+    monkeypatch.setattr(reader_task, "_BACKOFF", Backoff(base_seconds=360_000.0, cap_seconds=360_000.0))
     connector = WatchedConnector(Script())
     connector.failure = SourceUnavailable("The share is not mounted.")
     async with supervised(tmp_path, connector) as (supervisor, events, _mirror):

@@ -303,6 +303,12 @@ def test_a_text_in_the_place_of_text_or_mapping_is_reported_once(tmp_path: Path)
             )
             for path in ("ui", "ui/", "ui/workspaces/1", "openapi.json")
         ),
+        (
+            GOOD.replace("http://127.0.0.1:8400", "https://h/ui-proxy/ui"),
+            "'/ui' is a path of the service itself. Write its address: https://h/ui-proxy",
+        ),
+        (GOOD.replace("http://127.0.0.1:8400", r"https://h/\tui"), "Expected the service's address"),
+        (GOOD.replace("http://127.0.0.1:8400", r"https://h/u\ti"), "Expected the service's address"),
         (GOOD.replace("name: bench", "name: Bench 3"), "Expected lower-case letters and digits"),
         (GOOD.replace('value: "{mass}"', "value: x, type: 3d"), "Expected a data type such as scalar"),
         (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must contain {column}"),

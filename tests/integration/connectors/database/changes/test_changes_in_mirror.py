@@ -81,9 +81,7 @@ class MirroredTable:
         return sum(run.records for run in report.read)
 
     def cursor(self, table: str = "p") -> Cursor | None:
-        return self._mirror.intake.open_partition(
-            "pipe", Partition(name=table), SINK, self._reader._mapping.digest
-        ).cursor
+        return self._mirror.intake.open_partition("pipe", Partition(name=table), SINK, self._reader.digest).cursor
 
     def rejected(self) -> list[str]:
         with closing(sqlite3.connect(self._state)) as connection:

@@ -1,0 +1,89 @@
+"""Partitions that the source no longer has: their rejections are dropped, and their rows are pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+from ingestd.core.errors import SourceUnavailable
+from ingestd.intake.source_failures import SourceFailures
+from ingestd.mirror.sqlite.runs.pruner import Pruner
+from ingestd.sdk import Connector, Holds
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.rejected import RejectionsDropped
+
+_PRESENT = 50
+"""Rejected partitions that one pass finds in the source before it stops, because each may take a request to a server."""
+
+
+class RemovedPartitions:
+    """Finds the removed partitions of one pipeline.
+
+    ``failures``: why it is unknown whether the source has a partition; ``report`` adds to them.
+    """
+
+    def __init__(
+        self,
+        pipeline: str,
+        connector: Connector,
+        pruner: Pruner,
+        *,
+        emit: Emit,
+        failures: SourceFailures,
+    ) -> None:
+        self._pipeline = pipeline
+        self._connector = connector
+        self._holder = connector if isinstance(connector, Holds) else None
+        self._pruner = pruner
+        self._emit = emit
+        self._failures = failures
+        self._may_be_rejected = True
+        self._looked_until = 0
+
+    def note_rejected(self) -> None:
+        """Look for rejected partitions at the next pass, because one was rejected."""
+        self._may_be_rejected = True
+
+    def drop_rejections(self, listed: Container[str]) -> None:
+        """Drop the rejections of partitions that a person has removed. ``listed``: the names that the source has just listed.
+
+        The source is asked for a few of the rest; the next call continues after them.
+        """
+        if self._holder is None or not self._may_be_rejected or self._connector.moves_failed:
+            return
+        rejected = sorted(self._pruner.rejected_partitions(self._pipeline))
+        self._may_be_rejected = bool(rejected)
+        self._failures.unchecked.keep_only({name for _, name in rejected})
+        present = 0
+        unlisted = (one for one in rejected if one[0] > self._looked_until and one[1] not in listed)
+        for identity, name, is_gone in self._checked(self._holder, unlisted):
+            if is_gone:
+                self._pruner.drop_rejected(identity)
+                self._emit(RejectionsDropped(by="", chosen=f"the removed file {name}", rejections=1))
+            else:
+                present += 1
+                if present == _PRESENT:
+                    self._looked_until = identity
+                    return
+        self._looked_until = 0
+
+    def prune(self) -> None:
+        """Delete rows that are no longer needed. The source is asked for a few old partitions."""
+        if self._holder is not None:
+            for identity, _, is_gone in self._checked(self._holder, self._pruner.old_partitions(self._pipeline)):
+                if is_gone:
+                    self._pruner.note_gone(identity)
+        self._pruner.prune()
+
+    def _checked(self, holder: Holds, partitions: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+        """Yield (id, name, whether the source no longer has it) of some partitions; False if that is unknown."""
+        for identity, name in partitions:
+            is_gone = False
+            try:
+                is_gone = not holder.holds(name)
+            except SourceUnavailable:
+                return  # an unavailable source does not show whether it has a partition
+            except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
+                self._failures.report(self._failures.unchecked, name, error)
+            else:
+                self._failures.unchecked.clear(name)
+            yield identity, name, is_gone
