@@ -25,24 +25,25 @@ def shown_commands(page: str) -> list[str]:
     return [line for line in lines if line.partition(" ")[0] in PROGRAMS]
 
 
-def find_command(line: str) -> tuple[click.Command, list[str]]:
-    """Return the command of a command line and the words after its name.
+def find_command(line: str) -> tuple[click.Context, list[str]]:
+    """Return the context of a command line's command and the words after its name.
+
+    click keeps the help option that a command has in its first context, so each context has its parent and settings.
 
     Raises:
         AssertionError: there is no such command.
         click.UsageError: an option before the command is wrong.
     """
     name, *words = shlex.split(re.split(r" (?:\d?[>|&<])|#", line)[0])
-    command = PROGRAMS[name]
-    while isinstance(command, click.Group):
-        context = click.Context(command)
-        _, rest, _ = command.make_parser(context).parse_args(list(words))
+    context = click.Context(PROGRAMS[name], **PROGRAMS[name].context_settings)
+    while isinstance(group := context.command, click.Group):
+        _, rest, _ = group.make_parser(context).parse_args(list(words))
         if not rest:
             break
-        found = command.get_command(context, rest[0])
+        found = group.get_command(context, rest[0])
         assert found is not None, line
-        command, words = found, rest[1:]
-    return command, words
+        context, words = click.Context(found, parent=context, **found.context_settings), rest[1:]
+    return context, words
 
 
 def parse_command(line: str) -> None:
@@ -52,9 +53,9 @@ def parse_command(line: str) -> None:
         AssertionError: there is no such command.
         click.UsageError: an argument or option is wrong.
     """
-    command, words = find_command(line)
-    if not isinstance(command, click.Group):
-        command.make_context(command.name, words)
+    context, words = find_command(line)
+    if not isinstance(context.command, click.Group):
+        context.command.make_context(context.command.name, words, parent=context.parent)
 
 
 def test_every_shown_command_exists_with_its_options() -> None:
@@ -72,8 +73,10 @@ def test_every_command_in_a_sentence_exists_with_its_options() -> None:
     checked = 0
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for line in re.findall(r"`((?:ingestd|workspaced) [a-z][^`\n]*)`", path.read_text(encoding="utf-8")):
-            command, words = find_command(line)
-            known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+            context, words = find_command(line)
+            known = {
+                name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)
+            }
             unknown = {word.partition("=")[0] for word in words if word.startswith("--")} - known - {"--help"}
             assert not unknown, f"{path.relative_to(ROOT)}: {line}"
             checked += 1
