@@ -8,6 +8,7 @@ from ingestd.core.clock import moment
 from ingestd.core.errors import SourceError
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Explain, Explained
+from ingestd.intake.connector_reports import failure_sentence
 from ingestd.intake.notice import OperatorNotice
 from ingestd.process.redaction import redact_text
 from ingestd.sdk import Connector, Explains, Locates
@@ -43,6 +44,8 @@ def explain(
         )
     except SourceError as error:
         return Explained(waiting=redact_text(str(error)), location="")
+    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the connection of the command
+        return Explained(waiting=failure_sentence("explain it", error), location="")
     sentence = failure(request.pipeline)
     if sentence and sentence not in (waiting or "") and (waiting or cursor is not None):
         waiting = f"{sentence} {waiting or ''}".strip()

@@ -36,6 +36,10 @@ def list_waiting(pipeline: str, connector: Connector, limit: int) -> list[Waitin
         return _failed(pipeline, "list the files that wait", error)
 
 
+def failure_sentence(what: str, error: Exception) -> str:
+    """Return that a connector failed to do something, without secrets."""
+    return redact_text(f"The connector failed to {what}: {one_line(error)}. Please report it.")
+
+
 def _failed(pipeline: str, what: str, error: Exception) -> OperatorNotice:
-    sentence = redact_text(f"The connector failed to {what}: {one_line(error)}. Please report it.")
-    return OperatorNotice(pipeline=pipeline, sentence=sentence, state="attention")
+    return OperatorNotice(pipeline=pipeline, sentence=failure_sentence(what, error), state="attention")

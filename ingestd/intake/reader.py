@@ -19,6 +19,7 @@ from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.phrases import named
 from ingestd.core.record import Partition
+from ingestd.intake.connector_reports import failure_sentence
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
@@ -341,9 +342,7 @@ class Reader:
         try:
             found = self.connector.health()
         except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
-            found = ConnectionHealth(
-                sentence=f"The connector failed to report its state: {one_line(error)}. Please report it."
-            )
+            found = ConnectionHealth(sentence=failure_sentence("report its state", error))
         if found is None:
             return None
         return SourceHealth(

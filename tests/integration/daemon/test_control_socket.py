@@ -17,11 +17,11 @@ from ingestd.core.errors import MirrorFull
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import DropRejected, Explain, Request, Response, RetryRejected
+from ingestd.daemon.control.requests import DropRejected, Explain, Explained, Request, Response, RetryRejected
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.explanation import explain
 from ingestd.mirror.rejections import Retried, Selection
-from ingestd.sdk import SourceContext
+from ingestd.sdk import Cursor, SourceContext
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import ControlUnavailable
 
@@ -147,6 +147,28 @@ async def test_a_name_with_a_nul_character_is_refused_with_a_sentence(state: Pat
     async with listening(state, perform):
         with pytest.raises(RequestRefused, match="has a NUL character"):
             await call(state, Explain(pipeline="p", partition="a\0b.csv", cursor=None))
+
+
+async def test_the_failure_of_a_connector_that_explains_a_file_is_the_explanation(state: Path, tmp_path: Path) -> None:
+    class Failing(DirectoryConnector):
+        def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+            raise LookupError(f"no row of {name} at {cursor}")
+
+    connector = Failing(
+        DirectoryOptions(path=str(tmp_path)), SourceContext(pipeline="p", base=tmp_path, now=lambda: 4e9)
+    )
+
+    async def perform(request: Request, by: str) -> Response:
+        assert isinstance(request, Explain)
+        return explain({"p": connector}, request)
+
+    async with listening(state, perform):
+        explained = await call(state, Explain(pipeline="p", partition="a.csv", cursor=None))
+    assert isinstance(explained, Explained)
+    assert (
+        explained.waiting
+        == "The connector failed to explain it: LookupError: no row of a.csv at None. Please report it."
+    )
 
 
 async def test_a_client_of_a_stopping_daemon_is_informed(state: Path) -> None:
