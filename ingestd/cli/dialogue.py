@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
@@ -38,8 +38,10 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
             raise click.UsageError(f"Without questions, {option} is needed.")
         return default
 
-    def decide(self, option: str, doubt: str, proposal: str) -> str:
+    def decide(self, option: str, doubt: str, proposal: str, *, choices: Sequence[str] = ()) -> str:
         """Return a value that nothing proves. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
+
+        ``choices``: a person is asked again until they type one of them; empty: any text.
 
         Raises:
             click.UsageError: no person can be asked, and the proposal was not accepted by ``--yes``.
@@ -48,7 +50,10 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
             return given
         if self.interactive:
             echo(doubt, err=True)
-            return str(click.prompt(f"Value of {option}", default=proposal or None, err=True))
+            kind = click.Choice(choices) if choices else None
+            return str(
+                click.prompt(f"Value of {option}", default=proposal or None, type=kind, show_choices=False, err=True)
+            )
         if not proposal:
             raise click.UsageError(f"{doubt} Name the right value with {option}.")
         if not self.accepts:

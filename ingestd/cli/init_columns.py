@@ -110,7 +110,7 @@ def choose_entries(
     decimal = "."
     if named:
         doubt = f"The numbers of {', '.join(named)} do not show whether a comma or a point separates their decimals."
-        decimal = ask.decide("--decimal", doubt, "," if _has_semicolons(records) else ".")
+        decimal = ask.decide("--decimal", doubt, "," if _has_semicolons(records) else ".", choices=(",", "."))
     return entries_of(profile, columns, unclear, decimal=decimal)
 
 

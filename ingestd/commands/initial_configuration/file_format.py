@@ -31,7 +31,16 @@ from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.unit import UnitError, unit_conversion
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-_DELIMITED = (".csv", ".tsv", ".tab", ".txt", ".dat", ".asc", ".prn")
+_TEXTS = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".asc", ".prn"), "csv"),
+    ".log": "text",
+    ".json": "json",
+    **dict.fromkeys((".ndjson", ".jsonl"), "ndjson"),
+    **dict.fromkeys((".yaml", ".yml"), "yaml"),
+    ".toml": "toml",
+    **dict.fromkeys((".ini", ".cfg"), "ini"),
+}
+"""The formats of text files, which have an encoding, by suffix."""
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = ("\t", ";", "|", ",")
 """Those that are rarer within fields come first."""
@@ -52,8 +61,11 @@ class Decisions(Protocol):
     def given(self, option: str, /) -> str | None:
         """Return the value of an option; None if it was not given."""
 
-    def decide(self, option: str, doubt: str, proposal: str, /) -> str:
-        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence."""
+    def decide(self, option: str, doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
+        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence.
+
+        ``choices``: what they can decide; empty: any text.
+        """
 
 
 class FileSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +83,8 @@ class FileSample(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_document(self) -> bool:
         """True if the file is one record, such as an INI."""
-        return self.layout is None and not self.settings and self.records.profile.records == 1
+        is_whole = self.settings.keys() in (set(), {"type", "encoding"})
+        return self.layout is None and is_whole and self.records.profile.records == 1
 
 
 def understand_file(path: Path, decisions: Decisions) -> FileSample:
@@ -83,28 +96,41 @@ def understand_file(path: Path, decisions: Decisions) -> FileSample:
     name = path.name.lower()
     for suffix in _PACKED:
         name = name.removesuffix(suffix)
+    kind = "text" if decisions.given("--pattern") is not None else _kind(name)
+    encoding: dict[str, object] = {}
+    if (given := decisions.given("--encoding")) is not None:
+        if not kind:
+            raise SourceBroken(f"{path.name} is no text file of a known format, so it is read without --encoding.")
+        encoding = {"type": kind, "encoding": given}
     if name.endswith(_WORKBOOKS):
         return _workbook(path, decisions)
-    if name.endswith(".log") or decisions.given("--pattern") is not None:
-        return _log(path, decisions)
-    if name.endswith(_DELIMITED):
-        return _delimited(path, decisions)
     if name.endswith(".xml"):
         return _xml(path, decisions)
-    if name.endswith(".json"):
-        return _json(path, decisions)
-    return FileSample(settings={}, records=records_of_file(path, {}))
+    match kind:
+        case "text":
+            return _log(path, encoding, decisions)
+        case "csv":
+            return _delimited(path, encoding, decisions)
+        case "json":
+            return _json(path, encoding, decisions)
+    settings, records = _decoded(path, kind, encoding, decisions)
+    return FileSample(settings=settings, records=records)
 
 
-def _delimited(path: Path, decisions: Decisions) -> FileSample:
-    grids = {mark: first_rows(path, {"type": "csv", "columns": ["row"], "delimiter": mark})[0] for mark in _DELIMITERS}
+def _kind(name: str) -> str:
+    return next((kind for suffix, kind in _TEXTS.items() if name.endswith(suffix)), "")
+
+
+def _delimited(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
+    raw = {**encoding, "type": "csv", "columns": ["row"]}
+    grids = {mark: first_rows(path, {**raw, "delimiter": mark})[0] for mark in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda mark: _share_alike(grids[mark]))
     share = _share_alike(grids[delimiter])
-    is_table = share >= _ALIKE or (share and find_pattern(_lines(path)) is None)
+    is_table = share >= _ALIKE or (share and find_pattern(_lines(path, encoding)) is None)
     layout = _layout(path, grids[delimiter], decisions) if is_table else None
     if layout is None or not layout.last:
-        return _log(path, decisions)
-    settings: dict[str, object] = {"type": "csv", "delimiter": delimiter}
+        return _log(path, encoding, decisions)
+    settings: dict[str, object] = {**encoding, "type": "csv", "delimiter": delimiter}
     if not layout.header_row:
         settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
     elif layout.header_row > 1 or layout.header_rows > 1:
@@ -114,24 +140,23 @@ def _delimited(path: Path, decisions: Decisions) -> FileSample:
         settings |= _preamble(path, settings)
     if settings.keys() == {"type", "delimiter"} and _is_default(path, settings):
         settings = {}
+    chosen, records = _decoded(path, "csv", settings, decisions)
+    return FileSample(settings=chosen, records=records, layout=layout)
+
+
+def _decoded(
+    path: Path, kind: str, settings: FormatSettings, decisions: Decisions
+) -> tuple[FormatSettings, SampleRecords]:
+    """Return the records of a file and its settings, which name a guessed encoding. Other files show their own."""
     records = records_of_file(path, settings)
-    encoding = _chosen_encoding(records, decisions)
-    if encoding:
-        settings = {"type": "csv", **settings, "encoding": encoding}
-        records = records_of_file(path, settings)
-    return FileSample(settings=settings, records=records, layout=layout)
-
-
-def _chosen_encoding(records: SampleRecords, decisions: Decisions) -> str:
-    """Return the encoding for the configuration; empty if each file shows its own."""
-    given, found = decisions.given("--encoding"), records.facts.get("file.encoding", "")
-    if given is not None or "file.encoding_guessed" not in records.facts:
-        return given or ""
-    letters = unproven_letters(records, found)
-    if not letters:
-        return found
-    doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
-    return decisions.decide("--encoding", doubt, found)
+    if "file.encoding_guessed" not in records.facts:
+        return settings, records
+    encoding = found = records.facts["file.encoding"]
+    if letters := unproven_letters(records, found):
+        doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
+        encoding = decisions.decide("--encoding", doubt, found)
+    settings = {"type": kind, **settings, "encoding": encoding}
+    return settings, records_of_file(path, settings)
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
@@ -156,8 +181,9 @@ def _layout(path: Path, rows: Sequence[Row], decisions: Decisions) -> TableLayou
         if layout is None:
             raise SourceBroken(f"{path.name} has no row {row} with cells, so it can't be the header (--header-row).")
     if layout is not None and ("--units-row" in layout.doubts or decisions.given("--units-row") is not None):
-        chosen = decisions.decide("--units-row", layout.doubts.get("--units-row", ""), "yes")
-        layout = msgspec.structs.replace(layout, units_row=chosen in {"yes", "y"})
+        doubt = layout.doubts.get("--units-row", "")
+        chosen = decisions.decide("--units-row", doubt, "yes", choices=("yes", "no"))
+        layout = msgspec.structs.replace(layout, units_row=chosen == "yes")
     return layout
 
 
@@ -209,15 +235,14 @@ class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _workbook(path: Path, decisions: Decisions) -> FileSample:
-    sheets = list(_sheets(path, decisions))
-    tables = [table for sheet, rows in sheets if (table := _largest_table(path, sheet, rows, decisions)) is not None]
-    if not tables:
+    sheets = dict(_sheets(path, decisions))
+    found = {sheet: tables for sheet, rows in sheets.items() if (tables := _tables(sheet, rows, decisions))}
+    if not found:
         raise SourceBroken(f"{path.name} has no sheet with a header and records below it. Name a sample with records.")
-    table = max(tables, key=lambda one: one.cells)
-    if len(tables) > 1:
-        names = ", ".join(one.sheet for one in tables)
-        sheet = decisions.decide("--sheet", f"Several sheets have tables: {names}.", table.sheet)
-        table = _named(sheet, {one.sheet: one for one in tables}, "--sheet")
+    sheet = max(found, key=lambda one: max(table.cells for table in found[one]))
+    if len(found) > 1:
+        sheet = decisions.decide("--sheet", f"Several sheets have tables: {', '.join(found)}.", sheet, choices=[*found])
+    table = _meant_table(path, found[sheet], decisions)
     layout = _layout(path, table.rows, decisions)
     if layout is None:
         raise SourceBroken(f"{path.name} has no table below row {decisions.given('--header-row')}.")
@@ -255,11 +280,11 @@ def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Ro
             yield facts["file.sheet"], rows
 
 
-def _largest_table(path: Path, sheet: str, rows: Sequence[Row], decisions: Decisions) -> _SheetTable | None:
-    """Return the table with most cells; tables beside each other have an empty column between them."""
+def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_SheetTable]:
+    """Return the tables of a sheet; those beside each other have an empty column between them."""
     if (area := decisions.given("--area")) is not None:
         layout = find_layout(rows, _is_unit)
-        return None if layout is None else _SheetTable(sheet=sheet, area=area, rows=rows, layout=layout)
+        return [] if layout is None else [_SheetTable(sheet=sheet, area=area, rows=rows, layout=layout)]
     blocks = list(_blocks(rows))
     found = []
     for left, right in blocks:
@@ -269,21 +294,18 @@ def _largest_table(path: Path, sheet: str, rows: Sequence[Row], decisions: Decis
             is_whole = left == 0 and right == blocks[-1][1]
             area = "" if is_whole else f"{_letters(left)}:{_letters(right)}"
             found.append(_SheetTable(sheet=sheet, area=area, rows=part, layout=layout))
-    if not found:
-        return None
-    largest = max(found, key=lambda one: one.cells)
-    similar = [one.area for one in found if one.cells >= _SIMILAR * largest.cells]
-    if len(similar) > 1:
-        doubt = f"The sheet {sheet} of {path.name} has several tables: {', '.join(similar)}."
-        chosen = decisions.decide("--area", doubt, largest.area)
-        return _named(chosen, {one.area: one for one in found}, "--area")
-    return largest
+    return found
 
 
-def _named(name: str, tables: Mapping[str, _SheetTable], option: str) -> _SheetTable:
-    if name not in tables:
-        raise SourceBroken(f"'{name}' is no table that was found: {', '.join(tables)} ({option}).")
-    return tables[name]
+def _meant_table(path: Path, tables: Sequence[_SheetTable], decisions: Decisions) -> _SheetTable:
+    """Return the table with most cells; another one of similar size may be meant."""
+    largest = max(tables, key=lambda one: one.cells)
+    similar = [one.area for one in tables if one.cells >= _SIMILAR * largest.cells]
+    if len(similar) == 1:
+        return largest
+    doubt = f"The sheet {largest.sheet} of {path.name} has several tables: {', '.join(similar)}."
+    found = {one.area: one for one in tables}
+    return found[decisions.decide("--area", doubt, largest.area, choices=[*found])]
 
 
 def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
@@ -353,17 +375,17 @@ def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
     return records
 
 
-def _json(path: Path, decisions: Decisions) -> FileSample:
+def _json(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
     """Read the list of objects that a document is or holds; objects that contain each other are records at any depth."""
-    records = records_of_file(path, {})
+    settings, records = _decoded(path, "json", encoding, decisions)
     given = decisions.given("--records")
     values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]
     if given is None and (identifiers := nested_identifiers(values)):
-        return _nested(path, {"type": "json", "records": "**/*"}, identifiers)
+        return _nested(path, {"type": "json", **settings, "records": "**/*"}, identifiers)
     lists = _lists(records)
     if given is None and (records.profile.records != 1 or not lists):
-        return FileSample(settings={}, records=records)
-    settings = {"type": "json", "records": given or _chosen_records(lists, decisions)}
+        return FileSample(settings=settings, records=records)
+    settings = {"type": "json", **settings, "records": given or _chosen_records(lists, decisions)}
     return FileSample(settings=settings, records=records_of_file(path, settings))
 
 
@@ -372,23 +394,24 @@ def _parsed(record: Mapping[str, str | None]) -> Mapping[str, object]:
     return {name.rpartition(".")[2]: items for name, text in record.items() if (items := _list(text))}
 
 
-def _log(path: Path, decisions: Decisions) -> FileSample:
+def _log(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
     """Read the lines of a log by a pattern."""
     given = decisions.given("--pattern")
-    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path))
+    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path, encoding))
     if found is None:
         raise SourceBroken(
             f"{path.name} has no table of several columns, and its lines do not begin with a time. Name a pattern for them with"
             " --pattern."
         )
-    settings: dict[str, object] = {"type": "text", "pattern": found.pattern}
+    settings: dict[str, object] = {**encoding, "type": "text", "pattern": found.pattern}
     if found.multiline:
         settings["multiline"] = found.multiline
-    return FileSample(settings=settings, records=records_of_file(path, settings))
+    chosen, records = _decoded(path, "text", settings, decisions)
+    return FileSample(settings=chosen, records=records)
 
 
-def _lines(path: Path) -> list[str]:
-    for batch in batches_of_file(path, {"type": "text", "pattern": "(?P<line>.*)"}):
+def _lines(path: Path, encoding: FormatSettings) -> list[str]:
+    for batch in batches_of_file(path, {**encoding, "type": "text", "pattern": "(?P<line>.*)"}):
         return [line or "" for line in batch.records["line"].head(_LINES)]
     return []
 

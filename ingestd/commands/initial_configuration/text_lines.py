@@ -14,7 +14,7 @@ _TIMES = (
     r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2}",
 )
 _LEVEL = r"\[?(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]?:?"
-_NAMED = r"(?P<name>[A-Za-z][^=:\s]*)\s*[=:]\s*(?P<value>\S+)(?P<rest>.*)"
+_NAMED = r"(?P<name>[^\W\d_][^=:\s]*)\s*[=:]\s*(?P<value>\S+)(?P<rest>.*)"
 _REST = r"(?P<message>.*)"
 _MOST = 0.9
 _SOME = 0.3

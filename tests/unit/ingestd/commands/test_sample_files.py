@@ -1,0 +1,102 @@
+"""What `ingestd init` understands of a file, with the options and decisions of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import openpyxl
+import pytest
+
+from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.core.errors import SourceBroken
+
+
+class Person(msgspec.Struct):
+    """Gives options, and decides what is asked: as in ``decisions``, else as proposed. ``asked``: the options, in order."""
+
+    options: dict[str, str] = {}
+    decisions: dict[str, str] = {}
+    asked: list[tuple[str, Sequence[str]]] = []
+
+    def given(self, option: str) -> str | None:
+        return self.options.get(option)
+
+    def decide(self, option: str, _doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
+        if option in self.options:
+            return self.options[option]
+        self.asked.append((option, tuple(choices)))
+        return self.decisions.get(option, proposal)
+
+
+def understood(path: Path, content: bytes, **options: str) -> FileSample:
+    path.write_bytes(content)
+    return understand_file(path, Person(options={f"--{name}": value for name, value in options.items()}))
+
+
+TABLE, LINES = "Teil;Maß\nTür;1,5\nÖl;2,5\n", "2026-11-01T10:00:00 INFO Öl=1 kg\n2026-11-01T10:00:01 INFO Tür=2 kg\n"
+JSON, INI, YAML = '{"rows": [{"id": "Tür", "v": 1}, {"id": "Öl", "v": 2}]}', "[Maß]\nÖl = 1\n", "Öl: 1\n"
+ENCODED = {
+    "a.csv": (TABLE, "utf-16-le"),
+    "b.csv": (f"Prüfer;Müller\n\n{TABLE}", "utf-16-be"),
+    "c.txt": (LINES, "utf-16-le"),
+    "d.log": (LINES, "utf-16-le"),
+    "e.json": (JSON, "utf-16-le"),
+    "f.ini": (INI, "cp850"),
+    "g.yaml": (YAML, "utf-16-le"),
+    "h.ndjson": ('{"id": "Tür"}\n{"id": "Öl"}\n', "cp850"),
+}
+"""Texts of which nothing shows the encoding."""
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_a_given_encoding_is_that_of_the_whole_search_and_is_written(name: str, tmp_path: Path) -> None:
+    text, encoding = ENCODED[name]
+    found = understood(tmp_path / name, text.encode(encoding), encoding=encoding)
+    same = understood(tmp_path / name, text.encode("utf-8-sig"))
+    assert found.records.first.rows() == same.records.first.rows()
+    assert found.records.first.columns == same.records.first.columns
+    assert "Ö" in "".join((*found.records.first.columns, *map(str, found.records.first.rows())))
+    assert (found.settings["encoding"], found.is_document) == (encoding, same.is_document)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "d.log", "e.json", "f.ini", "g.yaml"])
+def test_a_guessed_encoding_is_written_for_each_text_format(name: str, tmp_path: Path) -> None:
+    found = understood(tmp_path / name, ENCODED[name][0].encode("windows-1252"))
+    assert found.settings["encoding"] == "windows-1252"
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.xlsx"])
+def test_an_encoding_for_a_file_that_states_its_own_is_an_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceBroken, match=rf"^{name} is no text file of a known format, .* without --encoding\.$"):
+        understood(tmp_path / name, b"<r/>", encoding="utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "utf-32", "shift_jis"])
+def test_an_xml_file_with_an_unusable_encoding_is_an_error(encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceBroken, match=r"a\.xml is not well-formed XML: .*encoding"):
+        understood(tmp_path / "a.xml", f'<?xml version="1.0" encoding="{encoding}"?><r><a/><a/></r>'.encode())
+
+
+def test_the_sheet_is_asked_for_before_the_table_in_it(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for title in ("One", "Two", "Three"):
+        sheet = book.create_sheet(title)
+        for row in (("part", "mass", None, "item", "price"), ("A", 1, None, "X", 5), ("B", 2.5, None, "Y", 6)):
+            sheet.append(row)
+    del book["Sheet"]
+    book["Three"].append(("C", 3.5, None, "Z", 7))
+    book.save(tmp_path / "book.xlsx")
+    person = Person(decisions={"--sheet": "Two", "--area": "D:E"})
+    found = understand_file(tmp_path / "book.xlsx", person)
+    assert person.asked == [("--sheet", ("One", "Two", "Three")), ("--area", ("A:B", "D:E"))]
+    assert (found.settings["sheet"], found.settings["area"]) == ("Two", "D:E")
+    assert found.records.first.rows() == [("X", "5"), ("Y", "6")]
+
+
+def test_units_that_are_not_known_are_confirmed_or_denied(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("part;mass\n;lumps\nA;1\nB;2\nC;3\n", encoding="ascii")
+    person = Person(decisions={"--units-row": "no"})
+    assert "units_row" not in understand_file(tmp_path / "a.csv", person).settings
+    assert person.asked == [("--units-row", ("yes", "no"))]
