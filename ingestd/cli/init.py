@@ -190,6 +190,8 @@ def init(  # noqa: PLR0917 - click names them
         echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
         workspace = ask.value("--workspace", "Workspace", default=labels[0] if len(labels) == 1 else None)
         source = _source(sample, database, ask, new, base)
+        for line in first_records(source.records.first):
+            echo(f"  {safe_line(line)}", err=True)
         list_columns(source.records)
         names = choose_key(source.records, key, ask, kind=source.kind)
         entries = choose_entries(source.records, names.columns, columns, ask, kind=source.kind)
@@ -283,8 +285,6 @@ def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
     found = tuple(sentences(path.name, sample))
     for sentence in found:
         echo(safe_line(sentence), err=True)
-    for line in first_records(sample.records.first):
-        echo(f"  {safe_line(line)}", err=True)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
     return _Source(
         settings=InitialFolder(path=str(folder), pattern=glob_of(path.name), format=sample.settings, found=found),
@@ -315,8 +315,6 @@ def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> _Sour
     mask_secrets([url])
     records: SampleRecords = _read(lambda: records_of_table(url, table))
     _read(lambda: require_records(records, table))
-    for line in first_records(records.first):
-        echo(f"  {safe_line(line)}", err=True)
     if not _REFERENCE.search(address) and not url.startswith("sqlite:"):
         new.write(base / _URL_FILE, f"{url}\n", mode=0o600)
         address = f"${{file:{_URL_FILE}}}"
@@ -339,7 +337,7 @@ def _show_plan(settings: InitialSettings, source: _Source, ask: Dialogue) -> int
     except Interrupted as interrupted:
         sys.exit(interrupted.exit_status)
     echo("The plan of the sample:")
-    for line in partition_lines(planned, SHOWN):
+    for line in partition_lines(planned, SHOWN, more=""):
         echo(f"  {safe_line(line)}")
     if not planned.created:
         raise InitFailed(

@@ -29,6 +29,8 @@ from ingestd.commands.initial_configuration.table_layout import Row, TableLayout
 from ingestd.commands.initial_configuration.text_lines import LinePattern, find_pattern
 from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.unit import UnitError, unit_conversion
+from ingestd.core.phrases import shortened
+from ingestd.process.redaction import redact_text
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _TEXTS = {
@@ -153,7 +155,7 @@ def _decoded(
         return settings, records
     encoding = found = records.facts["file.encoding"]
     if letters := unproven_letters(records, found):
-        doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
+        doubt = f"The encoding {found} is a guess by the letters in {', '.join(shortened(redact_text(one)) for one in letters)}."
         encoding = decisions.decide("--encoding", doubt, found)
     settings = {"type": kind, **settings, "encoding": encoding}
     return settings, records_of_file(path, settings)

@@ -9,24 +9,32 @@ import msgspec
 import openpyxl
 import pytest
 
+from ingestd.cli.plan import partition_lines
 from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.commands.initial_configuration.findings import first_records, sentences
+from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange
 from ingestd.core.errors import SourceBroken
 
 
 class Person(msgspec.Struct):
-    """Gives options, and decides what is asked: as in ``decisions``, else as proposed. ``asked``: the options, in order."""
+    """Gives options, and decides what is asked: as in ``decisions``, else as proposed.
+
+    ``asked``: the options with their choices, in order. ``doubts``: why they were asked for.
+    """
 
     options: dict[str, str] = {}
     decisions: dict[str, str] = {}
     asked: list[tuple[str, Sequence[str]]] = []
+    doubts: list[str] = []
 
     def given(self, option: str) -> str | None:
         return self.options.get(option)
 
-    def decide(self, option: str, _doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
+    def decide(self, option: str, doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
         if option in self.options:
             return self.options[option]
         self.asked.append((option, tuple(choices)))
+        self.doubts.append(doubt)
         return self.decisions.get(option, proposal)
 
 
@@ -100,3 +108,32 @@ def test_units_that_are_not_known_are_confirmed_or_denied(tmp_path: Path) -> Non
     person = Person(decisions={"--units-row": "no"})
     assert "units_row" not in understand_file(tmp_path / "a.csv", person).settings
     assert person.asked == [("--units-row", ("yes", "no"))]
+
+
+SECRET = "ftp://reader:planted-7351-planted-7351-planted-7351-planted-7351@rig/Å"
+"""An address with a password, which no cut text may show half of."""
+
+
+def test_a_secret_is_masked_before_a_text_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"rig;{SECRET}\n\npart;mass\n{SECRET};1,5\nB;2,5\n", encoding="windows-1252")
+    person = Person()
+    sample = understand_file(tmp_path / "a.csv", person)
+    shown = [*sentences("a.csv", sample), *first_records(sample.records.first), *person.doubts]
+    assert "planted" not in "\n".join(shown)
+    assert [line for line in shown if line.startswith("ftp://***@rig/Å")]
+    assert person.doubts == ["The encoding windows-1252 is a guess by the letters in ftp://***@rig/Å."]
+
+
+def test_a_plan_masks_a_secret_before_it_cuts_a_value() -> None:
+    value = f"{'x' * 190} {SECRET}"
+    change = PlannedChange(
+        kind="created", key=value, old=None, old_type=None, new=value, new_type="text", position=None
+    )  # fmt: skip
+    planned = PartitionPlan(
+        pipeline="p", partition="a.csv", sink="s", records=9, rejected=0, created=9, changed=0, retyped=0, removed=0, unchanged=0,
+        held=(), failure="", notice="", changes=(change,), rejects=(), content="", effect="",
+    )  # fmt: skip
+    shown = "\n".join(partition_lines(planned, 1))
+    assert "planted" not in shown
+    assert "… 8 more changes; --rows N shows more" in shown
+    assert "--rows" not in "\n".join(partition_lines(planned, 1, more=""))
