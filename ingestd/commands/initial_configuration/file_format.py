@@ -140,9 +140,8 @@ def _delimited(path: Path, encoding: FormatSettings, decisions: Decisions) -> Fi
     settings |= _header(layout)
     if layout.header_row > 1:
         settings |= _preamble(path, settings)
-    if settings.keys() == {"type", "delimiter"} and _is_default(path, settings):
-        settings = {}
-    chosen, records = _decoded(path, "csv", settings, decisions)
+    is_plain = settings.keys() - encoding.keys() <= {"type", "delimiter"} and _is_same(path, settings, encoding)
+    chosen, records = _decoded(path, "csv", encoding if is_plain else settings, decisions)
     return FileSample(settings=chosen, records=records, layout=layout)
 
 
@@ -215,10 +214,10 @@ def _preamble(path: Path, settings: FormatSettings) -> dict[str, object]:
     return {"preamble": True} if any(name.startswith("file.preamble.") for name in facts) else {}
 
 
-def _is_default(path: Path, settings: FormatSettings) -> bool:
-    """Return True if the file is read in the same way without settings."""
+def _is_same(path: Path, settings: FormatSettings, fewer: FormatSettings) -> bool:
+    """Return True if the file is read in the same way with fewer settings."""
     try:
-        found = next(batches_of_file(path, {}))
+        found = next(batches_of_file(path, fewer))
     except SourceBroken:
         return False
     wanted = next(batches_of_file(path, settings))

@@ -36,6 +36,8 @@ def sentences(name: str, sample: FileSample) -> Iterator[str]:
         parts += [f"units in row {last + 1}"] if layout.units_row else []
     if "records" in sample.settings:
         parts.append(f"records at {sample.settings['records']}")
+    if "id" in sample.settings:
+        parts.append(f"each identified by {sample.settings['id']}")
     yield f"The sample {name}: {', '.join([*parts, counted(sample.records.profile.records, 'record')])}."
     above = {fact: value for fact, value in facts.items() if fact.startswith(_PREAMBLE)}
     if above:

@@ -110,6 +110,34 @@ def test_units_that_are_not_known_are_confirmed_or_denied(tmp_path: Path) -> Non
     assert person.asked == [("--units-row", ("yes", "no"))]
 
 
+REPORT = (
+    "Bericht 4711\nPrüfer;Größmann\n\nLfd. Nr.;Uhrzeit;Moment;Temperatur\n;hh:mm:ss;N·m;°C\n"
+    "1;08:01:00;1.203,5;81,5\n2;08:02:00;1.206,25;82,5\n3;08:03:00;1.209,5;83,5\nMittel;;1.206,4;\n"
+)
+
+
+def test_formats_of_times_are_units_and_common_signs_prove_the_western_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(REPORT, encoding="windows-1252")
+    person = Person()
+    found = understand_file(tmp_path / "a.csv", person)
+    assert (person.asked, found.settings["units_row"], found.settings["header_row"]) == ([], True, 4)
+    assert found.records.facts["units.Moment"] == "N·m"
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        (["rig3: start of run", "rig3: temperature=85.5", "rig3: end"], ["time", "level", "message"]),
+        (["Öl = hot", "Öl: 80.5 °C", "speed=-3"], ["time", "level", "name", "value", "rest"]),
+    ],
+)
+def test_a_word_before_a_colon_is_a_name_only_if_values_follow(
+    lines: list[str], columns: list[str], tmp_path: Path
+) -> None:
+    text = "".join(f"2026-11-24 08:00:0{at} INFO {line}\n" for at, line in enumerate(lines))
+    assert understood(tmp_path / "a.log", text.encode()).records.first.columns == columns
+
+
 SECRET = "ftp://reader:planted-7351-planted-7351-planted-7351-planted-7351@rig/Å"
 """An address with a password, which no cut text may show half of."""
 
