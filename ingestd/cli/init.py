@@ -24,7 +24,8 @@ from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
 from ingestd.commands.configuration_check import check_access, check_configuration
-from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.commands.initial_configuration.file_format import understand_file
+from ingestd.commands.initial_configuration.file_sample import FileSample
 from ingestd.commands.initial_configuration.findings import first_records, sentences
 from ingestd.commands.initial_configuration.record_keys import DOCUMENT
 from ingestd.commands.initial_configuration.sample import SampleRecords, glob_of, records_of_table, require_records

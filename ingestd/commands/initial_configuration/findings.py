@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ingestd.commands.initial_configuration.file_format import FileSample
+from ingestd.commands.initial_configuration.file_sample import FileSample
 from ingestd.core.phrases import counted, shortened
 from ingestd.process.redaction import redact_text
 

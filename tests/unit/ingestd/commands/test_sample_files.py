@@ -10,7 +10,8 @@ import openpyxl
 import pytest
 
 from ingestd.cli.plan import partition_lines
-from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.commands.initial_configuration.file_format import understand_file
+from ingestd.commands.initial_configuration.file_sample import FileSample
 from ingestd.commands.initial_configuration.findings import first_records, sentences
 from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange
 from ingestd.core.errors import SourceBroken
@@ -101,6 +102,18 @@ def test_the_sheet_is_asked_for_before_the_table_in_it(tmp_path: Path) -> None:
     assert person.asked == [("--sheet", ("One", "Two", "Three")), ("--area", ("A:B", "D:E"))]
     assert (found.settings["sheet"], found.settings["area"]) == ("Two", "D:E")
     assert found.records.first.rows() == [("X", "5"), ("Y", "6")]
+
+
+def test_a_named_header_row_finds_the_table_of_a_sheet(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    rows = (("Annual production",), ("Plant", 2024, 2025), ("North", 10, 20), ("South", 11, 21), ("Source: ERP",))
+    for row in rows:
+        book.worksheets[0].append(row)
+    book.save(tmp_path / "book.xlsx")
+    with pytest.raises(SourceBroken, match=r"no sheet with a header .* or the header with --header-row\.$"):
+        understand_file(tmp_path / "book.xlsx", Person())
+    found = understand_file(tmp_path / "book.xlsx", Person(options={"--header-row": "2"}))
+    assert found.records.first.columns == ["Plant", "2024", "2025"]
 
 
 def test_units_that_are_not_known_are_confirmed_or_denied(tmp_path: Path) -> None:
