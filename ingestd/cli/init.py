@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -187,9 +187,11 @@ def init(  # noqa: PLR0917 - click names them
     try:
         url = ask.value("--url", "Address of the workspace service", default="http://127.0.0.1:8400")
         reference = _api_key_reference(key_reference, ask, new, base)
-        labels = _workspaces(url, _filled(reference, base))
+        workspaces = _workspaces(url, _filled(reference, base))
+        labels = list(workspaces.values())
         echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
-        workspace = ask.value("--workspace", "Workspace", default=labels[0] if len(labels) == 1 else None)
+        only = labels[0] if len(labels) == 1 else None
+        workspace = ask.value("--workspace", "Workspace", default=only, choices=[*labels, *workspaces])
         source = _source(sample, database, ask, new, base)
         for line in first_records(source.records.first):
             echo(f"  {safe_line(line)}", err=True)
@@ -251,11 +253,11 @@ def _filled(text: str, base: Path) -> str:
     return filled
 
 
-def _workspaces(url: str, api_key: str) -> list[str]:
-    """Return the labels of the workspaces that the key can read; this tests the connection."""
+def _workspaces(url: str, api_key: str) -> Mapping[str, str]:
+    """Return the labels of the workspaces that the key can read, by id; this tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
-            labels = [one.label for one in client.list_workspaces()]
+            labels = {one.id: one.label for one in client.list_workspaces()}
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:
