@@ -141,7 +141,7 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
 def partition_lines(one: PartitionPlan, rows: int, *, more: str = "; --rows N shows more") -> Iterator[str]:
     """Yield what a plan shows of a file or table.
 
-    ``rows``: the number of changes and rejects that it has of each kind. ``more``: how to see the others.
+    ``rows``: the number of changes and rejects that it has of each kind. ``more``: how to see the rest.
     """
     verdict = "would be held; " if one.held else ""
     yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"

@@ -38,7 +38,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def require_linear(work: Callable[[int], Callable[[], object]]) -> None:
-    """Compare the processor time at two sizes; a busy machine gets a second chance."""
+    """Compare the processor time at two sizes; on a busy machine, the larger one is measured twice."""
     large = seconds(work(4 * N))
     if large > NEGLIGIBLE:
         small = max(seconds(work(N)), NEGLIGIBLE / GROWTH)

@@ -24,7 +24,7 @@ _MISSING = frozenset({"", "-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "n
 _UNIT_WORDS = frozenset({"unit", "units", "einheit", "einheiten", "text"})
 _OTHER_UNITS = frozenset({"%", "‰", "°", "°c", "°f", "ppm", "stk", "stück", "pcs"})
 _TIME_FORMAT = re.compile(r"[hmsdytj]{1,4}([:./-][hmsdytj]{1,4}){1,2}", re.IGNORECASE)
-"""Such as hh:mm:ss and TT.MM.JJJJ, which stand below the name of a time or date."""
+"""Such as hh:mm:ss and TT.MM.JJJJ, below the name of a time or date."""
 _BRACKETED = re.compile(r"\[.*\]|\(.*\)|<.*>")
 _ROWS_ABOVE = 100
 _HEADER_ROWS = 3

@@ -107,7 +107,7 @@ def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_
 
 
 def _meant_table(path: Path, tables: Sequence[_SheetTable], decisions: Decisions) -> _SheetTable:
-    """Return the table with most cells; another one of similar size may be meant."""
+    """Return the table with most cells; another table of similar size may be meant."""
     largest = max(tables, key=lambda one: one.cells)
     similar = [one.area for one in tables if one.cells >= _SIMILAR * largest.cells]
     if len(similar) == 1:

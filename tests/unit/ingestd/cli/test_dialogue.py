@@ -27,7 +27,7 @@ def test_a_terminal_shows_the_doubt_and_asks_with_the_proposal_as_default(typed:
         assert f"{DOUBT}\nValue of --header-row [3]: " in errors.getvalue().decode()
 
 
-def test_an_answer_that_is_none_of_the_choices_is_asked_for_again() -> None:
+def test_a_response_that_is_none_of_the_choices_is_asked_for_again() -> None:
     with CliRunner().isolation(input="y\nboth\nno\n") as (_, errors, _):
         found = dialogue(interactive=True).decide("--units-row", DOUBT, "yes", choices=("yes", "no"))
         assert found == "no"

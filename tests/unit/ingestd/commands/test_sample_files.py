@@ -56,7 +56,7 @@ ENCODED = {
     "g.yaml": (YAML, "utf-16-le"),
     "h.ndjson": ('{"id": "Tür"}\n{"id": "Öl"}\n', "cp850"),
 }
-"""Texts of which nothing shows the encoding."""
+"""Texts without a sign of their encoding."""
 
 
 @pytest.mark.parametrize("name", ENCODED)
