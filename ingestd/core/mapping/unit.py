@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -66,12 +67,12 @@ def _check(registry: Any, unit: str) -> None:
     if len(unit) > _CHARACTERS:
         raise UnitError(f"There is no unit '{shortened(unit)}': it has more than {_CHARACTERS} characters.")
     try:
-        powers = to_units_container(registry.Unit(unit)).values()
+        powers: Mapping[str, Any] = to_units_container(registry.Unit(unit))
     except UnitError:
         raise
     except Exception as error:
         raise UnitError(f"There is no unit '{shortened(unit)}'.") from error
-    if any(abs(power) > _LARGEST_POWER for power in powers):
+    if any(abs(power) > _LARGEST_POWER for power in powers.values()):
         raise UnitError(f"There is no unit '{shortened(unit)}'. {_RULE}")
 
 
@@ -91,7 +92,7 @@ def _require_short_numbers(unit: str) -> str:
 
 def _is_power_of_ten(factor: Fraction) -> bool:
     number = abs(factor.numerator) * factor.denominator
-    return number == 10 ** round(math.log10(number))
+    return bool(number == 10 ** round(math.log10(number)))
 
 
 @cache

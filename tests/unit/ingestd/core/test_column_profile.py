@@ -31,7 +31,7 @@ def test_the_marks_of_a_column_show_its_notation(
     values: list[str | None], commas: dict[str, bool], thousands: set[str], unclear: dict[str, bool]
 ) -> None:
     found = profile_of(a=values)
-    assert (found.decimal_commas(), found.thousands_commas()) == (commas, thousands)
+    assert (found.decimal_commas(), set(found.thousands_commas())) == (commas, thousands)
     assert found.unclear_numbers(points=False) == unclear
 
 

@@ -81,7 +81,7 @@ def test_no_text_of_numbers_powers_and_units_is_expensive(text: str) -> None:
 )  # fmt: skip
 def test_the_notations_of_powers_and_ratios_are_units(text: str, same: str) -> None:
     found = unit_conversion(text, same)
-    assert (found.factor, found.offset, found.exact) == (1, 0, True)
+    assert (found.factor, found.offset, found.exact) == (Fraction(1), Fraction(0), True)
 
 
 def test_a_factor_of_many_digits_is_exact_if_it_is_a_power_of_ten() -> None:
