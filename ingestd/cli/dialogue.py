@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
@@ -24,8 +24,8 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         """Return the value of an option; None if it was not given."""
         return self.options.get(option)
 
-    def value(self, option: str, question: str, *, default: str | None = None) -> str:
-        """Return a value for which there may be a default.
+    def value(self, option: str, question: str, *, default: str | None = None, choices: Sequence[str] = ()) -> str:
+        """Return a value for which there may be a default. ``choices``: as of `decide`.
 
         Raises:
             click.UsageError: there is none, and no person can be asked.
@@ -33,13 +33,15 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         if (given := self.given(option)) is not None:
             return given
         if self.interactive:
-            return str(click.prompt(question, default=default, err=True))
+            return _typed(question, default, choices)
         if default is None:
             raise click.UsageError(f"Without questions, {option} is needed.")
         return default
 
-    def decide(self, option: str, doubt: str, proposal: str) -> str:
+    def decide(self, option: str, doubt: str, proposal: str, *, choices: Sequence[str] = ()) -> str:
         """Return a value that nothing proves. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
+
+        ``choices``: a person is asked again until they type one of them; empty: any text.
 
         Raises:
             click.UsageError: no person can be asked, and the proposal was not accepted by ``--yes``.
@@ -48,7 +50,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
             return given
         if self.interactive:
             echo(doubt, err=True)
-            return str(click.prompt(f"Value of {option}", default=proposal or None, err=True))
+            return _typed(f"Value of {option}", proposal or None, choices)
         if not proposal:
             raise click.UsageError(f"{doubt} Name the right value with {option}.")
         if not self.accepts:
@@ -59,3 +61,8 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     def secret(self, question: str, *, default: str | None = None) -> str:
         """Ask for a text that is not shown."""
         return str(click.prompt(question, default=default, show_default=False, hide_input=True, err=True))
+
+
+def _typed(question: str, default: str | None, choices: Sequence[str]) -> str:
+    kind = click.Choice(choices) if choices else None
+    return str(click.prompt(question, default=default, type=kind, show_choices=False, err=True))

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,8 @@ from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
 from ingestd.commands.configuration_check import check_access, check_configuration
-from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
+from ingestd.commands.initial_configuration.file_format import understand_file
+from ingestd.commands.initial_configuration.file_sample import FileSample
 from ingestd.commands.initial_configuration.findings import first_records, sentences
 from ingestd.commands.initial_configuration.record_keys import DOCUMENT
 from ingestd.commands.initial_configuration.sample import SampleRecords, glob_of, records_of_table, require_records
@@ -186,10 +187,14 @@ def init(  # noqa: PLR0917 - click names them
     try:
         url = ask.value("--url", "Address of the workspace service", default="http://127.0.0.1:8400")
         reference = _api_key_reference(key_reference, ask, new, base)
-        labels = _workspaces(url, _filled(reference, base))
+        workspaces = _workspaces(url, _filled(reference, base))
+        labels = list(workspaces.values())
         echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
-        workspace = ask.value("--workspace", "Workspace", default=labels[0] if len(labels) == 1 else None)
+        only = labels[0] if len(labels) == 1 else None
+        workspace = ask.value("--workspace", "Workspace", default=only, choices=[*labels, *workspaces])
         source = _source(sample, database, ask, new, base)
+        for line in first_records(source.records.first):
+            echo(f"  {safe_line(line)}", err=True)
         list_columns(source.records)
         names = choose_key(source.records, key, ask, kind=source.kind)
         entries = choose_entries(source.records, names.columns, columns, ask, kind=source.kind)
@@ -248,11 +253,11 @@ def _filled(text: str, base: Path) -> str:
     return filled
 
 
-def _workspaces(url: str, api_key: str) -> list[str]:
-    """Return the labels of the workspaces that the key can read; this tests the connection."""
+def _workspaces(url: str, api_key: str) -> Mapping[str, str]:
+    """Return the labels of the workspaces that the key can read, by id; this tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
-            labels = [one.label for one in client.list_workspaces()]
+            labels = {one.id: one.label for one in client.list_workspaces()}
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:
@@ -283,8 +288,6 @@ def _file_source(path: Path, ask: Dialogue, base: Path) -> _Source:
     found = tuple(sentences(path.name, sample))
     for sentence in found:
         echo(safe_line(sentence), err=True)
-    for line in first_records(sample.records.first):
-        echo(f"  {safe_line(line)}", err=True)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
     return _Source(
         settings=InitialFolder(path=str(folder), pattern=glob_of(path.name), format=sample.settings, found=found),
@@ -315,8 +318,6 @@ def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> _Sour
     mask_secrets([url])
     records: SampleRecords = _read(lambda: records_of_table(url, table))
     _read(lambda: require_records(records, table))
-    for line in first_records(records.first):
-        echo(f"  {safe_line(line)}", err=True)
     if not _REFERENCE.search(address) and not url.startswith("sqlite:"):
         new.write(base / _URL_FILE, f"{url}\n", mode=0o600)
         address = f"${{file:{_URL_FILE}}}"
@@ -339,7 +340,7 @@ def _show_plan(settings: InitialSettings, source: _Source, ask: Dialogue) -> int
     except Interrupted as interrupted:
         sys.exit(interrupted.exit_status)
     echo("The plan of the sample:")
-    for line in partition_lines(planned, SHOWN):
+    for line in partition_lines(planned, SHOWN, more=""):
         echo(f"  {safe_line(line)}")
     if not planned.created:
         raise InitFailed(

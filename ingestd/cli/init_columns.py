@@ -37,11 +37,19 @@ class ChosenKey(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_columns(records: SampleRecords) -> None:
     """Print the columns with their types."""
-    contract, commas, unclear = records.profile.contract(), records.profile.decimal_commas(), _unclear(records)
+    contract, unclear = records.profile.contract(), _unclear(records)
+    commas, thousands = records.profile.decimal_commas(), records.profile.thousands_commas()
+    notations = {
+        **dict.fromkeys(unclear, "number"),
+        **dict.fromkeys(commas, "number with a decimal comma"),
+        **dict.fromkeys(thousands, "number with commas between thousands"),
+    }
     echo(f"{counted(records.profile.records, 'record')}. Columns:", err=True)
     for name, column in list(contract.items())[:_COLUMNS_SHOWN]:
-        kind = "number with a decimal comma" if name in commas else "number" if name in unclear else column.type
-        echo(safe_line(f"  {name}: {kind}{', always filled' if column.filled else ''}"), err=True)
+        echo(
+            safe_line(f"  {name}: {notations.get(name, column.type)}{', always filled' if column.filled else ''}"),
+            err=True,
+        )
     if len(contract) > _COLUMNS_SHOWN:
         echo(f"  and {counted(len(contract) - _COLUMNS_SHOWN, 'more column')}", err=True)
 
@@ -112,7 +120,7 @@ def choose_entries(
     decimal = "."
     if named:
         doubt = f"The numbers of {', '.join(named)} do not show whether a comma or a point separates their decimals."
-        decimal = ask.decide("--decimal", doubt, "," if _has_semicolons(records) else ".")
+        decimal = ask.decide("--decimal", doubt, "," if _has_semicolons(records) else ".", choices=(",", "."))
     return entries_of(profile, columns, unclear, decimal=decimal)
 
 
@@ -131,6 +139,7 @@ def _unclear(records: SampleRecords) -> Mapping[str, bool]:
 
 
 def _numeric(records: SampleRecords) -> frozenset[str]:
-    """Return the columns of numbers, also of those with a decimal comma or with a mark that is not clear."""
-    types = (name for name, column in records.profile.contract().items() if column.type in NUMERIC)
-    return frozenset((*types, *records.profile.decimal_commas(), *_unclear(records)))
+    """Return the columns of numbers, in every notation."""
+    profile = records.profile
+    types = (name for name, column in profile.contract().items() if column.type in NUMERIC)
+    return frozenset((*types, *profile.decimal_commas(), *profile.thousands_commas(), *_unclear(records)))

@@ -138,8 +138,11 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     )
 
 
-def partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
-    """Yield what a plan shows of a file or table. ``rows``: the number of changes and rejects that it has of each kind."""
+def partition_lines(one: PartitionPlan, rows: int, *, more: str = "; --rows N shows more") -> Iterator[str]:
+    """Yield what a plan shows of a file or table.
+
+    ``rows``: the number of changes and rejects that it has of each kind. ``more``: how to see the rest.
+    """
     verdict = "would be held; " if one.held else ""
     yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
     if one.notice:
@@ -148,7 +151,7 @@ def partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
     yield from (f"  {_line(one.partition, change)}" for change in one.changes)
     hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))
     if hidden:
-        yield f"  … {counted(hidden, 'more change')}; --rows N shows more"
+        yield f"  … {counted(hidden, 'more change')}{more}"
     for reject in one.rejects:
         yield f"  rejected {format_location(one.partition, reject.position)}: {reject.reason}"
     if one.rejected > len(one.rejects):
@@ -166,4 +169,5 @@ def _line(partition: str, change: PlannedChange) -> str:
 
 
 def _cut(text: str) -> str:
+    text = redact_text(text)  # half of a secret is not recognised
     return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"

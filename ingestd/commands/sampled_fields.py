@@ -28,20 +28,18 @@ def check_fields(
 ) -> Iterator[Step]:
     """Yield the ``steps`` of a connector's check, and then whether a sample has the fields that are named.
 
-    A step with fields is a sample. Otherwise the files of the source are read; other sources have none.
+    A step with fields is a sample. Otherwise the files of the source are read if no step failed; other sources have none.
     """
-    is_usable = has_sample = False
+    outcomes, has_sample = set[str](), False
     for step in steps:
         yield step
-        is_usable = step.outcome != "failed"
-        if not is_usable:
-            return
+        outcomes.add(step.outcome)
         if step.fields:
             has_sample = True
             absent = (groups or mapping).absent_among(step.fields, dict.fromkeys((groups or mapping).facts, ""))
             sentence = (groups or mapping).absent_sentence(absent[0], step.fields, header=True) if absent else ""
             yield _step(sentence, "The source")
-    if is_usable and not has_sample and isinstance(connector, ReadsSamples):
+    if outcomes and "failed" not in outcomes and not has_sample and isinstance(connector, ReadsSamples):
         for partition in _partitions(connector):
             yield from _check_partition(connector, partition, mapping, groups)
 
@@ -52,7 +50,7 @@ def _partitions(connector: Connector) -> Sequence[Partition]:
     while True:
         found = list(itertools.islice(connector.partitions(), _FILES))
         wait = connector.waiting()
-        if found or wait is None or connector.context.elapsed() + wait > until:
+        if len(found) == _FILES or wait is None or connector.context.elapsed() + wait > until:
             return found
         connector.context.stopping.wait(wait)
 

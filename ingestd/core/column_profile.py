@@ -12,12 +12,14 @@ from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
 _COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
 _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})([eE]|$)|\..*,"
 """A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
+_POINT_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(,[0-9]{3})+|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 class _Column(msgspec.Struct):
     types: list[ColumnType] = msgspec.field(default_factory=lambda: list(PATTERNS))
     filled: int = 0
     has_comma_form: bool = True
+    has_point_form: bool = True
     has_comma: bool = False
     has_proof: bool = False
     has_thousands: bool = False
@@ -26,9 +28,10 @@ class _Column(msgspec.Struct):
         present = values.filter((values != "").fill_null(value=False))
         self.filled += present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
+        self.has_comma |= bool(present.str.contains(",", literal=True).any())
+        self.has_point_form = self.has_point_form and bool(present.str.contains(_POINT_FORM).all())
         if self.has_comma_form:
             self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
-            self.has_comma |= bool(present.str.contains(",", literal=True).any())
             self.has_proof |= bool(present.str.contains(_COMMA_PROOF).any())
             self.has_thousands |= bool(present.str.contains(".", literal=True).any())
 
@@ -63,6 +66,14 @@ class ColumnProfile:
             if column.has_proof or (is_proven and not self._has_points)
         }
 
+    def thousands_commas(self) -> frozenset[str]:
+        """Return the columns of numbers with commas between thousands and a decimal point, such as 1,250.5."""
+        return frozenset(
+            name
+            for name, column in self._columns.items()
+            if column.filled and column.has_comma and column.has_point_form and not column.has_comma_form
+        )
+
     def unclear_numbers(self, *, points: bool) -> Mapping[str, bool]:
         """Return the other columns in which a mark may separate decimals or thousands, and whether it is a comma.
 
@@ -78,7 +89,7 @@ class ColumnProfile:
 
     @property
     def _has_points(self) -> bool:
-        return any(
+        return bool(self.thousands_commas()) or any(
             column.filled and column.types[:1] == ["decimal"] and not column.has_comma_form
             for column in self._columns.values()
         )

@@ -34,6 +34,28 @@ def test_a_failed_step_is_5_and_the_other_steps_run(tmp_path: Path) -> None:
     assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
 
 
+def test_every_failed_step_of_a_source_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.csv").write_text("part\n1\n")
+    (tmp_path / "file").touch()
+    (tmp_path / "ingestd.yaml").write_text(f"""
+service: {{url: {UNREACHABLE}, api_key: k}}
+state: var/ingestd.db
+pipelines:
+  - name: files
+    source: {{connector: directory, path: drop, after: archive, archive: file/archive, failed: file/failed}}
+    entries: {{key: "{{number}}", value: "{{mass}}"}}
+    sink: {{workspace: w, label: a}}
+""")
+    run = here(tmp_path, "check", "--offline")
+    assert run.returncode == 5
+    lines = [line for line in run.stdout.splitlines() if " files · " in line]
+    assert [line.split()[3] for line in lines if line.startswith("failed")] == ["archive:", "quarantine:", "failed:"], (
+        run.stdout
+    )
+    assert lines[-1].startswith("passed  files · files: Matching"), run.stdout
+
+
 def test_an_empty_state_file_is_a_notice_because_the_next_start_creates_its_tables(tmp_path: Path) -> None:
     write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
     state = tmp_path / "var/ingestd.db"

@@ -112,6 +112,12 @@ SAMPLES: Mapping[str, tuple[str, Callable[[Path], None], dict[str, object], str,
         "{part}.{column}",
         "4 created",
     ),
+    "decimal commas with an empty cell": (
+        "run.csv", text_of("part;mass\nA;1,5\nB;\nC;2,5\n"), {}, "{part}.{column}", "2 created"
+    ),
+    "commas between thousands": (
+        "run.csv", text_of("part;mass\nA;1,204.5\nB;0.5\n"), {}, "{part}.{column}", "2 created"
+    ),
     "a plain table": ("run.csv", text_of("part,mass\nA,1\nB,2\n"), {}, "{part}.{column}", "2 created"),
     "a workbook with a cover, a title and merged cells": (
         "budget.xlsx",

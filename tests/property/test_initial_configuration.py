@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
@@ -33,7 +34,7 @@ class NoOptions:
     def given(self, _option: str) -> str | None:
         return None
 
-    def decide(self, option: str, _doubt: str, _proposal: str) -> NoReturn:
+    def decide(self, option: str, _doubt: str, _proposal: str, /, *, choices: Sequence[str] = ()) -> NoReturn:  # noqa: ARG002
         raise Asked(option)
 
 

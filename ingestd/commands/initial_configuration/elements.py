@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
@@ -13,6 +14,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 _ELEMENTS = 100_000
+_END = object()
 
 
 class RepeatedElements(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,27 +29,41 @@ def repeated_elements(path: Path) -> RepeatedElements:
 
     Only the first elements of a large document are counted. A document that can't be parsed has none; its reading reports that.
     """
-    counts: Counter[tuple[str, ...]] = Counter()
-    above: list[str] = []
-    nested: set[str] = set()
+    nodes: dict[tuple[int, str], int] = {}  # the number of a path, by that of the path around it and the last name
+    depths, counts, open_paths = [0], Counter[int](), [0]
+    around, nested = Counter[str](), set[str]()
     try:
-        for event, element in iterparse(path, events=("start", "end")):
-            if event == "start":
-                name = _name(element)
-                nested |= {name} & set(above)
-                above.append(name)
-                counts[tuple(above[1:])] += 1
-            else:
-                above.pop()
+        for event, element in islice(iterparse(path, events=("start", "end")), 2 * _ELEMENTS):
+            name = _name(element)
+            if event == "end":
+                around[name] -= 1
+                open_paths.pop()
                 element.clear()
-            if counts.total() >= _ELEMENTS:
-                break
-    except (ParseError, DefusedXmlException, OSError):
+                continue
+            if around[name]:
+                nested.add(name)
+            around[name] += 1
+            node = nodes.setdefault((open_paths[-1], name), len(depths))
+            if node == len(depths):
+                depths.append(len(open_paths))
+            open_paths.append(node)
+            counts[node] += 1
+    except (ParseError, DefusedXmlException, ValueError, LookupError, OSError):  # for example, an unknown encoding
         return RepeatedElements(paths={})
-    repeated = {elements: count for elements, count in counts.items() if elements and count > 1}
-    nearest = min(map(len, repeated), default=0)
-    paths = {"/".join(elements): count for elements, count in repeated.items() if len(elements) == nearest}
+    repeated = [node for node, count in counts.items() if count > 1]
+    nearest = min((depths[node] for node in repeated), default=0)
+    keys = dict(zip(nodes.values(), nodes, strict=True))
+    paths = {_path(node, keys): counts[node] for node in repeated if depths[node] == nearest}
     return RepeatedElements(paths=paths, nested=frozenset(nested))
+
+
+def _path(node: int, keys: Mapping[int, tuple[int, str]]) -> str:
+    """Return the names of a path below the root."""
+    names = []
+    while node:
+        node, name = keys[node]
+        names.append(name)
+    return "/".join(reversed(names[:-1]))
 
 
 def _name(element: Element) -> str:
@@ -59,22 +75,31 @@ def nested_identifiers(document: object) -> list[str]:
 
     An object contains another of its kind if a list in it has the name of the list that the object is in.
     """
-    lists = list(_lists(document, ()))
-    names = {name for name, above, _ in lists if name in above}
-    objects = [item for name, _, items in lists if name in names for item in items]
-    if not objects:
-        return []
-    return [name for name in objects[0] if all(isinstance(item.get(name), str | int | float) for item in objects)]
+    objects, nested, around = dict[str, list[dict[str, Any]]](), set[str](), Counter[str | None]()
+    open_values: list[tuple[str | None, Iterator[tuple[str | None, object]]]] = [(None, _members(document))]
+    while open_values:
+        name, member = next(open_values[-1][1], (None, _END))
+        if member is _END:
+            around[open_values.pop()[0]] -= 1
+            continue
+        items = [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
+        listed = name if items else None
+        if listed is not None:
+            if around[listed]:
+                nested.add(listed)
+            objects.setdefault(listed, []).extend(items)
+        around[listed] += 1
+        open_values.append((listed, _members(member)))
+    found = [item for name, items in objects.items() if name in nested for item in items]
+    return [
+        name
+        for name in (found[0] if found else ())
+        if all(isinstance(item.get(name), str | int | float) for item in found)
+    ]
 
 
-def _lists(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], list[dict[str, Any]]]]:
-    """Yield the name of each list of objects, the names of the lists around it, and its objects."""
+def _members(value: object) -> Iterator[tuple[str | None, object]]:
+    """Yield the members of an object with their names, or the items of a list."""
     if isinstance(value, list):
-        for item in value:
-            yield from _lists(item, above)
-    elif isinstance(value, dict):
-        for name, member in value.items():
-            objects = [item for item in member if isinstance(item, dict)] if isinstance(member, list) else []
-            if objects:
-                yield name, above, objects
-            yield from _lists(member, (*above, name) if objects else above)
+        return ((None, item) for item in value)
+    return iter(value.items() if isinstance(value, dict) else ())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from ingestd.commands.initial_configuration.elements import RepeatedElements, nested_identifiers, repeated_elements
+from ingestd.commands.initial_configuration.file_sample import Decisions, FileSample
 from ingestd.commands.initial_configuration.letters import unproven_letters
 from ingestd.commands.initial_configuration.record_keys import (
     NESTED_KEY,
@@ -25,53 +25,35 @@ from ingestd.commands.initial_configuration.sample import (
     first_rows,
     records_of_file,
 )
-from ingestd.commands.initial_configuration.table_layout import Row, TableLayout, find_layout
+from ingestd.commands.initial_configuration.table_layout import Row
+from ingestd.commands.initial_configuration.table_settings import decide_layout, header_settings, preamble_settings
 from ingestd.commands.initial_configuration.text_lines import LinePattern, find_pattern
+from ingestd.commands.initial_configuration.workbook import understand_workbook
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.unit import UnitError, unit_conversion
+from ingestd.core.phrases import shortened
+from ingestd.process.redaction import redact_text
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-_DELIMITED = (".csv", ".tsv", ".tab", ".txt", ".dat", ".asc", ".prn")
+_TEXTS = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".asc", ".prn"), "csv"),
+    ".log": "text",
+    ".json": "json",
+    **dict.fromkeys((".ndjson", ".jsonl"), "ndjson"),
+    **dict.fromkeys((".yaml", ".yml"), "yaml"),
+    ".toml": "toml",
+    **dict.fromkeys((".ini", ".cfg"), "ini"),
+}
+"""The formats of text files, which have an encoding, by suffix."""
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = ("\t", ";", "|", ",")
 """Those that are rarer within fields come first."""
-_SHEETS = 50
-_COLUMNS = 256
 _IDENTIFIERS = 8
 _LINES = 2000
 _NESTED_ROWS = 100
 _ALIKE = 0.9
 """Share of rows with the same number of fields from which lines are no log."""
 _SIMILAR = 0.3
-"""Share of the largest table's cells from which another table may be meant."""
-
-
-class Decisions(Protocol):
-    """The options of the command, and the decisions of a person."""
-
-    def given(self, option: str, /) -> str | None:
-        """Return the value of an option; None if it was not given."""
-
-    def decide(self, option: str, doubt: str, proposal: str, /) -> str:
-        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence."""
-
-
-class FileSample(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sample file is read, and its records. ``layout``: that of its table, if it is one."""
-
-    settings: FormatSettings
-    records: SampleRecords
-    layout: TableLayout | None = None
-
-    @property
-    def format(self) -> str:
-        """The name of the format; empty if the end of the file's name selects it."""
-        return str(self.settings.get("type", ""))
-
-    @property
-    def is_document(self) -> bool:
-        """True if the file is one record, such as an INI."""
-        return self.layout is None and not self.settings and self.records.profile.records == 1
+"""Share of the largest number of records from which others may be meant."""
 
 
 def understand_file(path: Path, decisions: Decisions) -> FileSample:
@@ -83,55 +65,66 @@ def understand_file(path: Path, decisions: Decisions) -> FileSample:
     name = path.name.lower()
     for suffix in _PACKED:
         name = name.removesuffix(suffix)
+    kind = "text" if decisions.given("--pattern") is not None else _kind(name)
+    encoding: dict[str, object] = {}
+    if (given := decisions.given("--encoding")) is not None:
+        if not kind:
+            raise SourceBroken(f"{path.name} is no text file of a known format, so it is read without --encoding.")
+        encoding = {"type": kind, "encoding": given}
     if name.endswith(_WORKBOOKS):
-        return _workbook(path, decisions)
-    if name.endswith(".log") or decisions.given("--pattern") is not None:
-        return _log(path, decisions)
-    if name.endswith(_DELIMITED):
-        return _delimited(path, decisions)
+        return understand_workbook(path, decisions)
     if name.endswith(".xml"):
         return _xml(path, decisions)
-    if name.endswith(".json"):
-        return _json(path, decisions)
-    return FileSample(settings={}, records=records_of_file(path, {}))
+    match kind:
+        case "text":
+            return _log(path, encoding, decisions)
+        case "csv":
+            return _delimited(path, encoding, decisions)
+        case "json":
+            return _json(path, encoding, decisions)
+    settings, records = _decoded(path, kind, encoding, decisions)
+    return FileSample(settings=settings, records=records)
 
 
-def _delimited(path: Path, decisions: Decisions) -> FileSample:
-    grids = {mark: first_rows(path, {"type": "csv", "columns": ["row"], "delimiter": mark})[0] for mark in _DELIMITERS}
+def _kind(name: str) -> str:
+    return next((kind for suffix, kind in _TEXTS.items() if name.endswith(suffix)), "")
+
+
+def _delimited(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
+    raw = {**encoding, "type": "csv", "columns": ["row"]}
+    grids = {mark: first_rows(path, {**raw, "delimiter": mark})[0] for mark in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda mark: _share_alike(grids[mark]))
     share = _share_alike(grids[delimiter])
-    is_table = share >= _ALIKE or (share and find_pattern(_lines(path)) is None)
-    layout = _layout(path, grids[delimiter], decisions) if is_table else None
+    is_table = share >= _ALIKE or (share and find_pattern(_lines(path, encoding)) is None)
+    layout = decide_layout(path, grids[delimiter], decisions) if is_table else None
     if layout is None or not layout.last:
-        return _log(path, decisions)
-    settings: dict[str, object] = {"type": "csv", "delimiter": delimiter}
+        return _log(path, encoding, decisions)
+    settings: dict[str, object] = {**encoding, "type": "csv", "delimiter": delimiter}
     if not layout.header_row:
         settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
     elif layout.header_row > 1 or layout.header_rows > 1:
         settings["header_row"] = layout.header_row
-    settings |= _header(layout)
+    settings |= header_settings(layout)
     if layout.header_row > 1:
-        settings |= _preamble(path, settings)
-    if settings.keys() == {"type", "delimiter"} and _is_default(path, settings):
-        settings = {}
+        settings |= preamble_settings(path, settings)
+    is_plain = settings.keys() - encoding.keys() <= {"type", "delimiter"} and _is_same(path, settings, encoding)
+    chosen, records = _decoded(path, "csv", encoding if is_plain else settings, decisions)
+    return FileSample(settings=chosen, records=records, layout=layout)
+
+
+def _decoded(
+    path: Path, kind: str, settings: FormatSettings, decisions: Decisions
+) -> tuple[FormatSettings, SampleRecords]:
+    """Return the records of a file and its settings, which name a guessed encoding. Other files show their own."""
     records = records_of_file(path, settings)
-    encoding = _chosen_encoding(records, decisions)
-    if encoding:
-        settings = {"type": "csv", **settings, "encoding": encoding}
-        records = records_of_file(path, settings)
-    return FileSample(settings=settings, records=records, layout=layout)
-
-
-def _chosen_encoding(records: SampleRecords, decisions: Decisions) -> str:
-    """Return the encoding for the configuration; empty if each file shows its own."""
-    given, found = decisions.given("--encoding"), records.facts.get("file.encoding", "")
-    if given is not None or "file.encoding_guessed" not in records.facts:
-        return given or ""
-    letters = unproven_letters(records, found)
-    if not letters:
-        return found
-    doubt = f"The encoding {found} is a guess by the letters in {', '.join(letters)}."
-    return decisions.decide("--encoding", doubt, found)
+    if "file.encoding_guessed" not in records.facts:
+        return settings, records
+    encoding = found = records.facts["file.encoding"]
+    if letters := unproven_letters(records, found):
+        doubt = f"The encoding {found} is a guess by the letters in {', '.join(shortened(redact_text(one)) for one in letters)}."
+        encoding = decisions.decide("--encoding", doubt, found)
+    settings = {"type": kind, **settings, "encoding": encoding}
+    return settings, records_of_file(path, settings)
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
@@ -143,168 +136,14 @@ def _share_alike(rows: Sequence[Row]) -> float:
     return lengths.count(common) / len(lengths) if common > 1 else 0.0
 
 
-def _layout(path: Path, rows: Sequence[Row], decisions: Decisions) -> TableLayout | None:
-    given = decisions.given("--header-row")
-    layout = find_layout(rows, _is_unit, header_row=None if given is None else int(given))
-    if layout is None and given is not None:
-        raise SourceBroken(f"{path.name} has no row {given} with cells, which --header-row names.")
-    if layout is not None and "--header-row" in layout.doubts:
-        proposal = layout.header_row
-        row = decisions.decide("--header-row", layout.doubts["--header-row"], str(proposal))
-        if row != str(proposal):
-            layout = find_layout(rows, _is_unit, header_row=int(row)) if row.isdecimal() else None
-        if layout is None:
-            raise SourceBroken(f"{path.name} has no row {row} with cells, so it can't be the header (--header-row).")
-    if layout is not None and ("--units-row" in layout.doubts or decisions.given("--units-row") is not None):
-        chosen = decisions.decide("--units-row", layout.doubts.get("--units-row", ""), "yes")
-        layout = msgspec.structs.replace(layout, units_row=chosen in {"yes", "y"})
-    return layout
-
-
-def _is_unit(text: str) -> bool:
+def _is_same(path: Path, settings: FormatSettings, fewer: FormatSettings) -> bool:
+    """Return True if the file is read in the same way with fewer settings."""
     try:
-        unit_conversion(text, text)
-    except UnitError:
-        return False
-    return True
-
-
-def _header(layout: TableLayout) -> dict[str, object]:
-    """Return the settings of a header that CSV and workbooks have in common."""
-    settings: dict[str, object] = {}
-    if layout.header_rows > 1:
-        settings["header_rows"] = layout.header_rows
-    if layout.units_row:
-        settings["units_row"] = True
-    if layout.repeats_names:
-        settings["repeated_columns"] = "number"
-    return settings
-
-
-def _preamble(path: Path, settings: FormatSettings) -> dict[str, object]:
-    """Return the setting ``preamble`` if the rows above the header have facts."""
-    facts = next(batches_of_file(path, {**settings, "preamble": True})).facts
-    return {"preamble": True} if any(name.startswith("file.preamble.") for name in facts) else {}
-
-
-def _is_default(path: Path, settings: FormatSettings) -> bool:
-    """Return True if the file is read in the same way without settings."""
-    try:
-        found = next(batches_of_file(path, {}))
+        found = next(batches_of_file(path, fewer))
     except SourceBroken:
         return False
     wanted = next(batches_of_file(path, settings))
     return found.records.columns == wanted.records.columns and found.facts == wanted.facts
-
-
-class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
-    sheet: str
-    area: str
-    rows: Sequence[Row]
-    layout: TableLayout
-
-    @property
-    def cells(self) -> int:
-        return self.layout.records * (self.layout.last - self.layout.first + 1)
-
-
-def _workbook(path: Path, decisions: Decisions) -> FileSample:
-    sheets = list(_sheets(path, decisions))
-    tables = [table for sheet, rows in sheets if (table := _largest_table(path, sheet, rows, decisions)) is not None]
-    if not tables:
-        raise SourceBroken(f"{path.name} has no sheet with a header and records below it. Name a sample with records.")
-    table = max(tables, key=lambda one: one.cells)
-    if len(tables) > 1:
-        names = ", ".join(one.sheet for one in tables)
-        sheet = decisions.decide("--sheet", f"Several sheets have tables: {names}.", table.sheet)
-        table = _named(sheet, {one.sheet: one for one in tables}, "--sheet")
-    layout = _layout(path, table.rows, decisions)
-    if layout is None:
-        raise SourceBroken(f"{path.name} has no table below row {decisions.given('--header-row')}.")
-    settings: dict[str, object] = {"type": "excel"}
-    if len(sheets) > 1 or decisions.given("--sheet") is not None:
-        settings["sheet"] = table.sheet
-    if table.area:
-        settings["area"] = table.area
-    if not layout.header_row:
-        settings["columns"] = [f"column {number}" for number in range(1, layout.last + 2)]
-    elif layout.header_row != table.rows[0][0]:
-        settings["header_row"] = layout.header_row
-    settings |= _header(layout)
-    if "header_row" in settings:
-        settings |= _preamble(path, settings)
-    if settings.keys() == {"type"}:
-        settings = {}
-    return FileSample(settings=settings, records=records_of_file(path, settings), layout=layout)
-
-
-def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Yield the names of the sheets with cells, and their first rows."""
-    raw: dict[str, object] = {"type": "excel", "columns": [f"c{number}" for number in range(_COLUMNS)]}
-    if (area := decisions.given("--area")) is not None:
-        raw["area"] = area
-    sheet = decisions.given("--sheet")
-    for number in range(1, _SHEETS) if sheet is None else (sheet,):
-        try:
-            rows, facts = first_rows(path, {**raw, "sheet": number})
-        except SourceBroken:
-            if number in {1, sheet}:
-                raise
-            return
-        if rows:
-            yield facts["file.sheet"], rows
-
-
-def _largest_table(path: Path, sheet: str, rows: Sequence[Row], decisions: Decisions) -> _SheetTable | None:
-    """Return the table with most cells; tables beside each other have an empty column between them."""
-    if (area := decisions.given("--area")) is not None:
-        layout = find_layout(rows, _is_unit)
-        return None if layout is None else _SheetTable(sheet=sheet, area=area, rows=rows, layout=layout)
-    blocks = list(_blocks(rows))
-    found = []
-    for left, right in blocks:
-        part = [(number, cells[left : right + 1]) for number, cells in rows if any(cells[left : right + 1])]
-        layout = find_layout(part, _is_unit)
-        if layout is not None and layout.last > layout.first:
-            is_whole = left == 0 and right == blocks[-1][1]
-            area = "" if is_whole else f"{_letters(left)}:{_letters(right)}"
-            found.append(_SheetTable(sheet=sheet, area=area, rows=part, layout=layout))
-    if not found:
-        return None
-    largest = max(found, key=lambda one: one.cells)
-    similar = [one.area for one in found if one.cells >= _SIMILAR * largest.cells]
-    if len(similar) > 1:
-        doubt = f"The sheet {sheet} of {path.name} has several tables: {', '.join(similar)}."
-        chosen = decisions.decide("--area", doubt, largest.area)
-        return _named(chosen, {one.area: one for one in found}, "--area")
-    return largest
-
-
-def _named(name: str, tables: Mapping[str, _SheetTable], option: str) -> _SheetTable:
-    if name not in tables:
-        raise SourceBroken(f"'{name}' is no table that was found: {', '.join(tables)} ({option}).")
-    return tables[name]
-
-
-def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of columns that have cells and are beside each other."""
-    used = [any(cells) for cells in zip(*(cells for _, cells in rows), strict=True)]
-    left = None
-    for at, is_used in enumerate([*used, False]):
-        if is_used and left is None:
-            left = at
-        elif not is_used and left is not None:
-            yield left, at - 1
-            left = None
-
-
-def _letters(column: int) -> str:
-    """Return the letters of a column, numbered from 0, as a spreadsheet shows them."""
-    letters = ""
-    while column >= 0:
-        letters = chr(ord("A") + column % 26) + letters
-        column = column // 26 - 1
-    return letters
 
 
 def _xml(path: Path, decisions: Decisions) -> FileSample:
@@ -353,17 +192,17 @@ def _filled(path: Path, settings: FormatSettings) -> SampleRecords:
     return records
 
 
-def _json(path: Path, decisions: Decisions) -> FileSample:
+def _json(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
     """Read the list of objects that a document is or holds; objects that contain each other are records at any depth."""
-    records = records_of_file(path, {})
+    settings, records = _decoded(path, "json", encoding, decisions)
     given = decisions.given("--records")
     values = [_parsed(record) for record in records.first.head(_NESTED_ROWS).iter_rows(named=True)]
     if given is None and (identifiers := nested_identifiers(values)):
-        return _nested(path, {"type": "json", "records": "**/*"}, identifiers)
+        return _nested(path, {"type": "json", **settings, "records": "**/*"}, identifiers)
     lists = _lists(records)
     if given is None and (records.profile.records != 1 or not lists):
-        return FileSample(settings={}, records=records)
-    settings = {"type": "json", "records": given or _chosen_records(lists, decisions)}
+        return FileSample(settings=settings, records=records)
+    settings = {"type": "json", **settings, "records": given or _chosen_records(lists, decisions)}
     return FileSample(settings=settings, records=records_of_file(path, settings))
 
 
@@ -372,23 +211,24 @@ def _parsed(record: Mapping[str, str | None]) -> Mapping[str, object]:
     return {name.rpartition(".")[2]: items for name, text in record.items() if (items := _list(text))}
 
 
-def _log(path: Path, decisions: Decisions) -> FileSample:
+def _log(path: Path, encoding: FormatSettings, decisions: Decisions) -> FileSample:
     """Read the lines of a log by a pattern."""
     given = decisions.given("--pattern")
-    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path))
+    found = LinePattern(pattern=given) if given is not None else find_pattern(_lines(path, encoding))
     if found is None:
         raise SourceBroken(
-            f"{path.name} has no table of several columns, and its lines do not begin with a time. Name a pattern for them with"
-            " --pattern."
+            f"{path.name} has no table of several columns with records, and its lines do not begin with a time. Name a"
+            " pattern for them with --pattern."
         )
-    settings: dict[str, object] = {"type": "text", "pattern": found.pattern}
+    settings: dict[str, object] = {**encoding, "type": "text", "pattern": found.pattern}
     if found.multiline:
         settings["multiline"] = found.multiline
-    return FileSample(settings=settings, records=records_of_file(path, settings))
+    chosen, records = _decoded(path, "text", settings, decisions)
+    return FileSample(settings=chosen, records=records)
 
 
-def _lines(path: Path) -> list[str]:
-    for batch in batches_of_file(path, {"type": "text", "pattern": "(?P<line>.*)"}):
+def _lines(path: Path, encoding: FormatSettings) -> list[str]:
+    for batch in batches_of_file(path, {**encoding, "type": "text", "pattern": "(?P<line>.*)"}):
         return [line or "" for line in batch.records["line"].head(_LINES)]
     return []
 

@@ -1,4 +1,4 @@
-"""What was understood of a sample file, in sentences for the terminal and for comments of the configuration. Pure rules."""
+"""What was understood of a sample file, in sentences for the terminal and for comments of the configuration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ingestd.commands.initial_configuration.file_format import FileSample
+from ingestd.commands.initial_configuration.file_sample import FileSample
 from ingestd.core.phrases import counted, shortened
+from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import aligned
 
 _FACTS = 5
@@ -36,10 +37,14 @@ def sentences(name: str, sample: FileSample) -> Iterator[str]:
         parts += [f"units in row {last + 1}"] if layout.units_row else []
     if "records" in sample.settings:
         parts.append(f"records at {sample.settings['records']}")
+    if "id" in sample.settings:
+        parts.append(f"each identified by {sample.settings['id']}")
     yield f"The sample {name}: {', '.join([*parts, counted(sample.records.profile.records, 'record')])}."
     above = {fact: value for fact, value in facts.items() if fact.startswith(_PREAMBLE)}
     if above:
-        shown = ", ".join(f"{{{fact}}} is {shortened(value)}" for fact, value in list(above.items())[:_FACTS])
+        shown = ", ".join(
+            f"{{{fact}}} is {shortened(redact_text(value))}" for fact, value in list(above.items())[:_FACTS]
+        )
         yield f"Rows above the header, for keys and values: {shown}{', …' if len(above) > _FACTS else ''}."
     units = [f"{fact.removeprefix(_UNITS)} {unit}" for fact, unit in facts.items() if fact.startswith(_UNITS) and unit]
     if units:
@@ -47,9 +52,15 @@ def sentences(name: str, sample: FileSample) -> Iterator[str]:
 
 
 def first_records(records: pl.DataFrame) -> Iterator[str]:
-    """Return the names of the first columns and the first five records, aligned."""
+    """Return the names of the first columns and the first five records, aligned.
+
+    Secrets are masked before a text is cut, because half of one is not recognised.
+    """
     names = records.columns[:_COLUMNS]
-    rows = [names, *([value or "" for value in row] for row in records.select(names).head(_RECORDS).iter_rows())]
-    cut = [[text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in row] for row in rows]
+    rows = [names, *records.select(names).head(_RECORDS).iter_rows()]
     more = "  …" if len(records.columns) > _COLUMNS else ""
-    return (f"{line}{more}" for line in aligned(cut))
+    return (f"{line}{more}" for line in aligned([[_cell(redact_text(text or "")) for text in row] for row in rows]))
+
+
+def _cell(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -9,7 +9,7 @@ from ingestd.commands.initial_configuration.sample import SampleRecords
 _ROWS = 2000
 _SHOWN = 3
 _WESTERN = "windows-1252"
-_PROOF = frozenset("äöüÄÖÜß°µ§")
+_PROOF = frozenset("äöüÄÖÜß°µ§·±²€„“”…\N{EN DASH}")
 """Letters and signs of German tables. Other encodings have most of them at the same bytes, and the guess considers the rest."""
 
 

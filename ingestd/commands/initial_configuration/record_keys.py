@@ -17,6 +17,8 @@ _NAME_OF_A_KEY = re.compile(
     r"(?<![a-z])(id|uid|uuid|guid|key|no|nr|num|number|nummer|code|serial|sn|part|teil|item|position|pos|tag|iata)(?![a-z])",
     re.IGNORECASE,
 )
+_END_OF_A_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""In names such as partNumber."""
 _COLUMNS = 12
 """Number of columns that are combined."""
 _MOST = 3
@@ -24,7 +26,7 @@ _MOST = 3
 
 FORMAT_KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "junit": (("classname", "name"), ("suite", "classname", "name")),
-    "text": (("time", "name"),),
+    "text": (("time", "name"), ("time",), ("time", "message")),
     "reqif": (("ReqIF.ForeignID",), ("@IDENTIFIER",)),
 }
 """The fields that name a record of a format, in order of preference."""
@@ -54,7 +56,7 @@ def is_possible_key(column: str) -> bool:
 
 def looks_like_key(column: str) -> bool:
     """Return True if the name of a column says that it names a record."""
-    return _NAME_OF_A_KEY.search(column) is not None
+    return _NAME_OF_A_KEY.search(_END_OF_A_WORD.sub(" ", column)) is not None
 
 
 def repeated_records(records: pl.DataFrame, key: Sequence[str]) -> int:

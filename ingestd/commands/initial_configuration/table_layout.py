@@ -23,6 +23,8 @@ _FRACTION = re.compile(r"[+-]?[0-9]+[.,][0-9]+")
 _MISSING = frozenset({"", "-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "none", "k.a."})
 _UNIT_WORDS = frozenset({"unit", "units", "einheit", "einheiten", "text"})
 _OTHER_UNITS = frozenset({"%", "‰", "°", "°c", "°f", "ppm", "stk", "stück", "pcs"})
+_TIME_FORMAT = re.compile(r"[hmsdytj]{1,4}([:./-][hmsdytj]{1,4}){1,2}", re.IGNORECASE)
+"""Such as hh:mm:ss and TT.MM.JJJJ, below the name of a time or date."""
 _BRACKETED = re.compile(r"\[.*\]|\(.*\)|<.*>")
 _ROWS_ABOVE = 100
 _HEADER_ROWS = 3
@@ -223,7 +225,8 @@ class _Table:
         return True if known == len(above) else False if known or len(others) < len(self._core) else None
 
     def _known_unit(self, text: str) -> bool:
-        return bool(_BRACKETED.fullmatch(text)) or text.lower() in _OTHER_UNITS | _UNIT_WORDS or self._is_unit(text)
+        is_known = text.lower() in _OTHER_UNITS | _UNIT_WORDS or _TIME_FORMAT.fullmatch(text) is not None
+        return is_known or _BRACKETED.fullmatch(text) is not None or self._is_unit(text)
 
     def _by_texts(self) -> TableLayout | None:
         """Return the layout of a table with texts only, or with numbers as names; a person decides about the first row."""

@@ -14,9 +14,9 @@ from ingestd.core.phrases import counted
 
 NUMERIC = frozenset({"integer", "decimal"})
 _RULES: Mapping[object, str] = {
-    False: 'values: {decimal: ","}',
-    True: 'values: {decimal: ",", group: "."}',
-    "comma": 'values: {decimal: ".", group: ","}',
+    False: 'decimal: ","',
+    True: 'decimal: ",", group: "."',
+    "comma": 'decimal: ".", group: ","',
 }
 """The rules for numbers with a decimal comma, without and with points between thousands, and for commas between thousands."""
 
@@ -187,13 +187,15 @@ def entries_of(
     contract, commas = profile.contract(), dict(profile.decimal_commas())
     if decimal == ",":
         commas |= {name: not has_comma for name, has_comma in unclear.items()}
-    groups: dict[str, list[str]] = {rules: [] for rules in ("", *_RULES.values(), "type: text")}
+    thousands = profile.thousands_commas() | {name for name, has_comma in unclear.items() if has_comma}
+    groups: dict[str, list[str]] = {}
     for name in columns:
-        if name in commas:
-            rules = _RULES[commas[name]]
-        elif unclear.get(name):
-            rules = _RULES["comma"]
+        if name in commas or name in thousands:
+            # A rule for numbers would reject a record for its empty field.
+            missing = "" if contract[name].filled else 'missing: [""], '
+            rules = f"values: {{{missing}{_RULES[commas.get(name, 'comma')]}}}"
         else:
             rules = "" if contract[name].type in NUMERIC else "type: text"
-        groups[rules].append(name)
-    return tuple(InitialEntries(columns=tuple(names), rules=rules) for rules, names in groups.items() if names)
+        groups.setdefault(rules, []).append(name)
+    ordered = sorted(groups.items(), key=lambda item: (bool(item[0]), not item[0].startswith("values")))
+    return tuple(InitialEntries(columns=tuple(names), rules=rules) for rules, names in ordered)

@@ -14,7 +14,9 @@ _TIMES = (
     r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2}",
 )
 _LEVEL = r"\[?(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]?:?"
-_NAMED = r"(?P<name>[A-Za-z][^=:\s]*)\s*[=:]\s*(?P<value>\S+)(?P<rest>.*)"
+_NAMED = r"(?P<name>[^\W\d_][^=:\s]*)\s*[=:]\s*(?P<value>\S+)(?P<rest>.*)"
+_MEASURED = r"[^\W\d_][^=:\s]*\s*(?:=\s*\S|:\s*[+-]?[.,]?\d)"
+"""A name with a value. A word before a colon and a text is the program that writes the line."""
 _REST = r"(?P<message>.*)"
 _MOST = 0.9
 _SOME = 0.3
@@ -36,10 +38,9 @@ def find_pattern(lines: Sequence[str]) -> LinePattern | None:
             continue
         several = len(timed) < len(lines)
         pattern, named = start, False
-        for part in (_LEVEL, _NAMED):
-            longer = rf"{pattern}\s+{part}"
-            if sum(re.match(longer, line) is not None for line in timed) >= _MOST * len(timed):
-                pattern, named = longer, part == _NAMED
+        for part, proof in ((_LEVEL, _LEVEL), (_NAMED, _MEASURED)):
+            if sum(re.match(rf"{pattern}\s+{proof}", line) is not None for line in timed) >= _MOST * len(timed):
+                pattern, named = rf"{pattern}\s+{part}", part == _NAMED
         return LinePattern(
             pattern=pattern if named else rf"{pattern}\s+{_REST}", multiline=rf"^\[?{time}" if several else ""
         )

@@ -14,7 +14,7 @@ import polars as pl
 from ingestd.commands.mapping_test.case_file import ExpectedEntry, MappingCase
 from ingestd.core.errors import SourceError
 from ingestd.core.groups import Aggregation
-from ingestd.core.mapping import AbsentFields, EntrySpec, Mapped, Mapping
+from ingestd.core.mapping import AbsentFields, EntrySpec, Mapping
 from ingestd.core.record import Batch
 from ingestd.core.unreadable import reject_unreadable
 from ingestd.intake.group_stage import GroupStage
@@ -47,21 +47,6 @@ class CaseOutput(msgspec.Struct):
     rejects: list[tuple[str, str]] = msgspec.field(default_factory=list)
     made_by: dict[int, set[str]] = msgspec.field(default_factory=dict)
     broken: str | None = None
-
-
-class _CaseFields:
-    """Checks that a case has the fields that are named, if its records are a whole reading."""
-
-    def __init__(self, fields: AbsentFields, *, is_reading: bool) -> None:
-        self._fields = fields
-        self._is_reading = is_reading
-
-    def add(self, batch: Batch) -> None:
-        self._fields.add(batch if self._is_reading else dataclasses.replace(batch, last=False))
-
-    def add_children(self, mapped: Mapped, batch: Batch) -> None:
-        last = batch.last and self._is_reading
-        self._fields.add_children(mapped.child_fields, is_whole=True, last=last)
 
 
 def rules_of(specs: tuple[EntrySpec, ...]) -> tuple[MappingRule, ...]:
@@ -115,9 +100,9 @@ def map_case(
     )
     try:
         is_reading = case.sample is not None or case.columns is not None  # rows are single records of a reading
-        fields = _CaseFields(AbsentFields(mapping, whole=True), is_reading=is_reading)
+        fields = AbsentFields(mapping, whole=is_reading)
         if groups is not None:
-            of_groups = _CaseFields(AbsentFields(groups, whole=True), is_reading=is_reading)
+            of_groups = AbsentFields(groups, whole=is_reading)
             batches = _grouped(batches, groups, output, of_groups)
         for batch in batches:
             _map(batch, mapping, rules, output, fields)
@@ -126,7 +111,9 @@ def map_case(
     return output
 
 
-def _grouped(batches: Iterator[Batch], groups: Aggregation, output: CaseOutput, fields: _CaseFields) -> Iterator[Batch]:
+def _grouped(
+    batches: Iterator[Batch], groups: Aggregation, output: CaseOutput, fields: AbsentFields
+) -> Iterator[Batch]:
     """Yield the groups of all batches; add the rejected records to the output."""
     with GroupStage(groups, Path(gettempdir())) as stage:
         for batch in batches:
@@ -148,12 +135,12 @@ def _batch(case: MappingCase) -> Batch:
 
 
 def _map(
-    batch: Batch, mapping: Mapping, rules: tuple[MappingRule, ...], output: CaseOutput, fields: _CaseFields
+    batch: Batch, mapping: Mapping, rules: tuple[MappingRule, ...], output: CaseOutput, fields: AbsentFields
 ) -> None:
     batch = reject_unreadable(batch, mapping)
     fields.add(batch)
     mapped = mapping.apply(batch.records, batch.positions, mapping.row_hashes(batch.records, batch.facts), batch.facts)
-    fields.add_children(mapped, batch)
+    fields.add_children(mapped.child_fields, is_whole=True, last=batch.last)
     for key, value, data_type in mapped.entries.select("key", "value", "data_type").iter_rows():
         output.entries.pop(key, None)  # the last of equal keys wins
         output.entries[key] = (value, data_type)

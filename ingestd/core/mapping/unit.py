@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import msgspec
 
-_DIGITS_OF_A_DEFINITION = 25
-"""A factor with more digits comes from an irrational number, such as pi."""
+from ingestd.core.phrases import shortened
+
+_LARGEST_OF_A_DEFINITION = 10**25
+"""A factor of a larger number comes from an irrational number, such as pi."""
+_CHARACTERS = 100
+_LARGEST_POWER = 12
+_HARMLESS = re.compile(
+    r"""\*\*(?:\([+-]?[0-9.]{1,5}(?:/[0-9.]{1,5})?\)|[+-]?[0-9.]{1,5})(?![\w.]|\*\*)  # a power that is a short number
+    | (?<![\w.])[^\W\d]\w*                                                            # a name
+    | (?<![\w.])1(?:\.0*)?(?![\w.])                                                    # the 1 of 1/s""",
+    re.VERBOSE,
+)
+"""Parts of a unit without other numbers and powers: pint evaluates ``9**9**9``, and a record may decide the text."""
+_RULE = f"A unit has names with powers from -{_LARGEST_POWER} to {_LARGEST_POWER}, such as kg*m**2/s**2, and no other numbers."
 
 
 class UnitError(ValueError):
@@ -41,24 +56,47 @@ def unit_conversion(source: str, target: str) -> UnitConversion:
     if not isinstance(zero, int | Fraction) or not isinstance(one, int | Fraction):
         raise UnitError(f"'{source}' can't be converted to '{target}': one of them is logarithmic.")
     factor, offset = Fraction(one) - Fraction(zero), Fraction(zero)
-    digits = max(len(str(part)) for part in (factor.numerator, factor.denominator) if part)
-    exact = digits <= _DIGITS_OF_A_DEFINITION or _is_power_of_ten(factor)
+    largest = max(abs(factor.numerator), factor.denominator)
+    exact = largest < _LARGEST_OF_A_DEFINITION or _is_power_of_ten(factor)
     return UnitConversion(factor=factor, offset=offset, exact=exact)
 
 
 def _check(registry: Any, unit: str) -> None:
+    from pint.util import to_units_container  # noqa: PLC0415 - as in _registry
+
+    if len(unit) > _CHARACTERS:
+        raise UnitError(f"There is no unit '{shortened(unit)}': it has more than {_CHARACTERS} characters.")
     try:
-        registry.Unit(unit)
+        powers: Mapping[str, Any] = to_units_container(registry.Unit(unit))
+    except UnitError:
+        raise
     except Exception as error:
-        raise UnitError(f"There is no unit '{unit}'.") from error
+        raise UnitError(f"There is no unit '{shortened(unit)}'.") from error
+    if any(abs(power) > _LARGEST_POWER for power in powers.values()):
+        raise UnitError(f"There is no unit '{shortened(unit)}'. {_RULE}")
+
+
+def _require_short_numbers(unit: str) -> str:
+    """Return a text that pint is about to parse.
+
+    Raises:
+        UnitError: a number in it is no power, or a power is no short number.
+    """
+    from pint.util import string_preprocessor  # noqa: PLC0415 - as in _registry
+
+    rest = _HARMLESS.sub(" ", "".join(string_preprocessor(unit).split()))
+    if "**" in rest or any(map(str.isdigit, rest)):
+        raise UnitError(f"There is no unit '{shortened(unit)}'. {_RULE}")
+    return unit
 
 
 def _is_power_of_ten(factor: Fraction) -> bool:
-    return set(str(factor.numerator * factor.denominator)) <= {"1", "0"}
+    number = abs(factor.numerator) * factor.denominator
+    return bool(number == 10 ** round(math.log10(number)))
 
 
 @cache
 def _registry() -> Any:
     import pint  # noqa: PLC0415 - a second of work that most configurations don't need
 
-    return pint.UnitRegistry(non_int_type=Fraction, cache_folder=None)
+    return pint.UnitRegistry(non_int_type=Fraction, cache_folder=None, preprocessors=[_require_short_numbers])

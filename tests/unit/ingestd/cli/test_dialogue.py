@@ -27,6 +27,24 @@ def test_a_terminal_shows_the_doubt_and_asks_with_the_proposal_as_default(typed:
         assert f"{DOUBT}\nValue of --header-row [3]: " in errors.getvalue().decode()
 
 
+def test_a_response_that_is_none_of_the_choices_is_asked_for_again() -> None:
+    with CliRunner().isolation(input="y\nboth\nno\n") as (_, errors, _):
+        found = dialogue(interactive=True).decide("--units-row", DOUBT, "yes", choices=("yes", "no"))
+        assert found == "no"
+        assert errors is not None
+        screen = errors.getvalue().decode()
+        assert screen.count("Value of --units-row [yes]: ") == 3
+        assert "'both' is not one of 'yes', 'no'." in screen
+
+
+def test_a_value_that_is_none_of_the_choices_is_asked_for_again() -> None:
+    with CliRunner().isolation(input="Mars\nRover\n") as (_, errors, _):
+        assert dialogue(interactive=True).value("--workspace", "Workspace", choices=("Rover", "w-1")) == "Rover"
+        assert errors is not None
+        assert "'Mars' is not one of 'Rover', 'w-1'." in errors.getvalue().decode()
+    assert dialogue(given="7").value("--header-row", "Row", choices=("1",)) == "7"
+
+
 def test_yes_takes_the_proposal_and_says_so() -> None:
     with CliRunner().isolation() as (_, errors, _):
         assert dialogue(accepts=True).decide("--header-row", DOUBT, "3") == "3"

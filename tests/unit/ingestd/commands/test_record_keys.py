@@ -26,6 +26,7 @@ def proposed(text: str, *, primary: tuple[str, ...] = (), kind: str = "") -> tup
     [
         ("part,mass A,1.5 B,2", ("part",), ""),
         ("state,part_number A,1 B,2", ("part_number",), ""),
+        ("state,partNumber A,1 B,2", ("partNumber",), ""),
         ("day,mass 2026-01-01,1.5 2026-01-02,2", ("day",), ""),
         ("bench,mass,place n,1.5,x n,2,y", ("place",), "its name does not say that it names a record"),
         ("part,mass A,1.5 ,2 B,3", ("part",), "1 record without 'part' would be rejected."),
@@ -50,3 +51,9 @@ def test_a_primary_key_and_the_fields_of_a_format_come_first() -> None:
     assert proposed(text, primary=("number", "revision")) == (("number", "revision"), "")
     cases = "suite,classname,name s,a,t s,a,u r,a,t"
     assert proposed(cases, kind="junit") == (("suite", "classname", "name"), "")
+
+
+def test_lines_with_equal_times_differ_by_their_messages() -> None:
+    lines = "time,level,message 8:00,INFO,a 8:00,WARN,b 8:01,INFO,a"
+    assert proposed(lines, kind="text") == (("time", "message"), "")
+    assert proposed(lines.replace("8:00,WARN", "8:02,WARN"), kind="text") == (("time",), "")

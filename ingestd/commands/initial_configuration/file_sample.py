@@ -1,0 +1,43 @@
+"""How a sample file is read, and who decides what the file does not prove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from ingestd.commands.initial_configuration.sample import FormatSettings, SampleRecords
+from ingestd.commands.initial_configuration.table_layout import TableLayout
+
+
+class Decisions(Protocol):
+    """The options of the command, and the decisions of a person."""
+
+    def given(self, option: str, /) -> str | None:
+        """Return the value of an option; None if it was not given."""
+
+    def decide(self, option: str, doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
+        """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence.
+
+        ``choices``: what they can decide; empty: any text.
+        """
+
+
+class FileSample(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sample file is read, and its records. ``layout``: that of its table, if it is one."""
+
+    settings: FormatSettings
+    records: SampleRecords
+    layout: TableLayout | None = None
+
+    @property
+    def format(self) -> str:
+        """The name of the format; empty if the end of the file's name selects it."""
+        return str(self.settings.get("type", ""))
+
+    @property
+    def is_document(self) -> bool:
+        """True if the file is one record, such as an INI."""
+        is_whole = self.settings.keys() in (set(), {"type", "encoding"})
+        return self.layout is None and is_whole and self.records.profile.records == 1
