@@ -22,6 +22,7 @@ from ingestd.cli.init_columns import choose_entries, choose_key, list_columns
 from ingestd.cli.plan import partition_lines
 from ingestd.client import Client
 from ingestd.client.errors import ServiceError
+from ingestd.client.named_sink import list_workspace_names
 from ingestd.client.transport import UnusableCertificate
 from ingestd.commands.configuration_check import check_access, check_configuration
 from ingestd.commands.initial_configuration.file_format import FileSample, understand_file
@@ -252,7 +253,7 @@ def _workspaces(url: str, api_key: str) -> list[str]:
     """Return the labels of the workspaces that the key can read; this tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
-            labels = [one.label for one in client.list_workspaces()]
+            labels = [one.label for one in list_workspace_names(client)]
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:

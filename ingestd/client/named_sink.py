@@ -115,13 +115,22 @@ def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
         NameAmbiguous: there are several; the sentence has their ids.
         ServiceError: the service can't be used.
     """
-    # The names are enough: a service may omit every other member of a list.
-    listed = value_of(client.send(replace(ServiceMethods.list_workspaces.build(), read=_WORKSPACES)))
+    listed = list_workspace_names(client)
     found = _only("workspace", workspace, workspaces_named(workspace, listed), listed)
     sinks = value_of(client.send(replace(ServiceMethods.list_sinks.build(found.id), read=_SINKS)))
     # An id comes first: it is the name that is left for one of two sinks with the same label.
     named = sinks_named(sink, sinks, "id") or sinks_named(sink, sinks, "label", "visible_id")
     return NamedSink(client, found.id, _only("sink", sink, named, sinks))
+
+
+def list_workspace_names(client: Client) -> tuple[WorkspaceSummary, ...]:
+    """Return the id and the label of each workspace that the key may read.
+
+    Raises:
+        ServiceError: the service can't be used.
+    """
+    # The names are enough: a service may omit every other member of a list.
+    return value_of(client.send(replace(ServiceMethods.list_workspaces.build(), read=_WORKSPACES)))
 
 
 def _only(kind: str, name: str, found: Sequence[Named], listed: Sequence[Named]) -> Named:
