@@ -115,13 +115,13 @@ def test_a_saved_plan_is_no_approval_of_a_first_reading(folder: Folder, service:
     assert service.values() == values()
 
 
-def test_readings_while_the_service_is_away_are_compared_when_it_is_back(folder: Folder, service: OtherProgram) -> None:
+def test_readings_while_the_service_refuses_the_key_are_compared_when_it_is_accepted(folder: Folder, service: OtherProgram) -> None:
     forget(folder)
     configuration = folder.config.read_text(encoding="utf-8")
-    folder.config.write_text(configuration.replace(service.url, "http://127.0.0.1:9"), encoding="utf-8")
-    assert folder.here("sync", "--timeout", "0.1").returncode == 4
+    folder.config.write_text(configuration.replace(service.api_key, "refused"), encoding="utf-8")
+    assert folder.here("sync").returncode == 4
     folder.write(budget(1000, more=3))
-    assert folder.here("sync", "--timeout", "0.1").returncode == 4
+    assert folder.here("sync").returncode == 4
     folder.config.write_text(configuration, encoding="utf-8")
     assert folder.here("sync").returncode == 8
     assert held(folder)["created"] == 3
