@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 @pytest.mark.parametrize("where", ["opening", "listing", "closing"])

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.daemon_process import ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 
 QUARANTINED = "budget.csv.rejected.csv"
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def configure(folder: Path, url: str) -> Path:

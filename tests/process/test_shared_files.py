@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ ARCHIVE: dict[str, Any] = {
     "archive": "done",
 }
 KEEP: dict[str, Any] = {"connector": "directory", "path": "drop", "settle_seconds": 0}
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,12 @@ def here(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
     return subprocess.CompletedProcess(arguments, result.exit_code, stdout=result.stdout, stderr=result.stderr)
 
 
+def held_run(folder: Path) -> dict[str, Any]:
+    """Return the only held run of the configuration ``ingestd.yaml`` in a folder, as `status --json` shows it."""
+    (found,) = json.loads(here(folder, "status", "--json").stdout)["held"]
+    return dict(found)
+
+
 class Manager:
     """The notify socket of a service manager; ``messages`` are in order of arrival."""
 
