@@ -113,11 +113,14 @@ def copy_database(path: Path, to: Path) -> None:
 
 
 def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], object]) -> CrashPoint:
-    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``."""
+    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``.
+
+    ``work`` leaves nothing beside the state file.
+    """
     crashed = place.parents[1] / "state.db"
     crashed.parent.mkdir()
     shutil.copyfile(template, crashed)
-    crash_point = CrashPoint(point)
+    crash_point = CrashPoint(point, outside=lambda: None)
     factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:
