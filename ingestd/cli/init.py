@@ -21,7 +21,8 @@ from ingestd.cli.dialogue import Dialogue
 from ingestd.cli.init_columns import choose_entries, choose_key, list_columns
 from ingestd.cli.plan import partition_lines
 from ingestd.client import Client
-from ingestd.client.errors import ServiceError
+from ingestd.client.addresses import workspaces_request
+from ingestd.client.errors import ServiceError, value_of
 from ingestd.client.transport import UnusableCertificate
 from ingestd.commands.configuration_check import check_access, check_configuration
 from ingestd.commands.initial_configuration.file_format import understand_file
@@ -257,7 +258,7 @@ def _workspaces(url: str, api_key: str) -> Mapping[str, str]:
     """Return the labels of the workspaces that the key can read, by id; this tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
-            labels = {one.id: one.label for one in client.list_workspaces()}
+            labels = {one.id: one.label for one in value_of(client.send(workspaces_request()))}
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:

@@ -102,7 +102,7 @@ def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state
         reported = (crash_point.at, crash_point.statement)
         assert service == {key: value for key, (value, _) in WANTED.items()}, reported
         assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
-    assert crash_point.at > 50, "the crash points cover the work"
+    assert crash_point.at > 36, "the crash points cover the work"
 
 
 @pytest.fixture(scope="module")

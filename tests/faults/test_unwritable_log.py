@@ -18,7 +18,7 @@ from typing import IO
 import httpx
 import pytest
 
-from tests.support.daemon_process import environment, ingestd, write_configuration
+from tests.support.daemon_process import environment, here, write_configuration
 from tests.support.document_server import DocumentServer
 
 DEADLINE_SECONDS = 60.0
@@ -101,7 +101,7 @@ def test_a_daemon_with_an_unwritable_log_delivers_and_exits_cleanly(
         assert {key: value for key, (value, _) in server.values("Sink 0").items()} == SINK
         if kind == "full device" and stderr is not None:
             os.close(stderr)
-    assert "0 pending" in ingestd(tmp_path, "status", "-c", str(config)).stdout
+    assert "0 pending" in here(tmp_path, "status", "-c", str(config)).stdout
     # No log line went into another file that got its descriptor number.
     assert b"daemon_ready" not in (tmp_path / "var/ingestd.db").read_bytes()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.document_server import DocumentServer
-from tests.support.engineering_folder import OtherProgram, program_beside_document_server
+from tests.support.engineering_folder import Folder, OtherProgram, program_beside_document_server
 
 
 @pytest.fixture
@@ -23,3 +24,9 @@ def service() -> Iterator[OtherProgram]:
     """Another program of such a service."""
     with program_beside_document_server() as program:
         yield program
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: DocumentServer) -> Folder:
+    """A drop folder with a pipeline, before its first file."""
+    return Folder(tmp_path, server)

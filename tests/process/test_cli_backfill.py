@@ -21,13 +21,6 @@ ROWS = 2000
 
 
 @pytest.fixture
-def service() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
-
-
-@pytest.fixture
 def database() -> Iterator[PostgresServer]:
     with postgresql_server() as server, server.connect() as connection:
         connection.execute("CREATE TABLE t (n int PRIMARY KEY)")
@@ -35,7 +28,7 @@ def database() -> Iterator[PostgresServer]:
         yield server
 
 
-def follow(folder: Path, service: DocumentServer, database: PostgresServer) -> Path:
+def follow(folder: Path, server: DocumentServer, database: PostgresServer) -> Path:
     """Write a configuration, read the table, and have every desired value differ from the table."""
     source = {
         "connector": "database",
@@ -45,7 +38,7 @@ def follow(folder: Path, service: DocumentServer, database: PostgresServer) -> P
         "mode": "changes",
         "batch_rows": 20,
     }
-    config = write_configuration(folder, service.url, source, schedule="1h")
+    config = write_configuration(folder, server.url, source, schedule="1h")
     assert here(folder, "sync").returncode == 0
     with closing(sqlite3.connect(folder / "var" / "ingestd.db")) as state, state:
         state.execute("UPDATE entry SET value = 'lost'")
@@ -65,9 +58,9 @@ def lost(folder: Path) -> int:
 
 
 def test_a_killed_daemon_continues_and_changes_arrive_meanwhile(
-    tmp_path: Path, service: DocumentServer, database: PostgresServer
+    tmp_path: Path, server: DocumentServer, database: PostgresServer
 ) -> None:
-    config = follow(tmp_path, service, database)
+    config = follow(tmp_path, server, database)
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY")
         begun = here(tmp_path, "backfill", "p0")
@@ -87,11 +80,11 @@ def test_a_killed_daemon_continues_and_changes_arrive_meanwhile(
     assert here(tmp_path, "sync").returncode == 0
     assert position(tmp_path) is None
     assert lost(tmp_path) == 0
-    assert sorted(service.values("Sink 0")) == sorted(f"0.{n}" for n in [-1, *range(1, ROWS + 1)])
+    assert sorted(server.values("Sink 0")) == sorted(f"0.{n}" for n in [-1, *range(1, ROWS + 1)])
 
 
-def test_a_backfill_is_cancelled(tmp_path: Path, service: DocumentServer, database: PostgresServer) -> None:
-    follow(tmp_path, service, database)
+def test_a_backfill_is_cancelled(tmp_path: Path, server: DocumentServer, database: PostgresServer) -> None:
+    follow(tmp_path, server, database)
     assert here(tmp_path, "backfill", "p0").returncode == 0
     assert position(tmp_path) == {"keys": ["n"], "after": None, "rows": 0, "of": None}
     cancelled = here(tmp_path, "backfill", "p0", "--cancel")
@@ -103,8 +96,8 @@ def test_a_backfill_is_cancelled(tmp_path: Path, service: DocumentServer, databa
     assert lost(tmp_path) == ROWS
 
 
-def test_a_pipeline_without_changes_has_no_backfill(tmp_path: Path, service: DocumentServer) -> None:
-    write_configuration(tmp_path, service.url, {"upto": 3})
+def test_a_pipeline_without_changes_has_no_backfill(tmp_path: Path, server: DocumentServer) -> None:
+    write_configuration(tmp_path, server.url, {"upto": 3})
     assert here(tmp_path, "sync").returncode == 0
     refused = here(tmp_path, "backfill", "p0")
     assert refused.returncode == 75

@@ -68,7 +68,6 @@ class Place:
             env=os.environ | {"PYTHONPATH": installed, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
         )
 
@@ -102,7 +101,6 @@ def test_a_new_package_passes_its_check_as_it_is(place: Place, kind: str) -> Non
     assert (code, found["grade"]) == (0, "silver"), found
 
 
-@pytest.mark.timeout(300)  # it runs the suites of a package three times, with a process for each kill
 def test_what_a_connector_lacks_is_named_until_it_is_gold(place: Place) -> None:
     package = place.new("oven")
     source, tests, project = (
@@ -116,15 +114,16 @@ def test_what_a_connector_lacks_is_named_until_it_is_gold(place: Place) -> None:
     missing = {one["name"]: one["sentence"] for one in found["requirements"] if not one["passed"]}
     assert set(missing) == {"faults", "health", "kills", "explain"}
     assert missing["faults"].startswith("Subclass FaultConformance. If no server is read, set `network = false`")
-    project.write_text(project.read_text().replace("network = true", "network = false"))
-    tests.write_text(tests.read_text() + KILLS)
-    source.write_text(source.read_text().replace("\n    def verify(self)", EXPLAIN))
-    code, found = place.check(package, "--at-least", "gold")
-    assert (code, found["grade"]) == (0, "gold"), found
-    source.write_text(source.read_text().replace("if cursor != end", "if cursor == end"))
+    correct = source.read_text()
+    source.write_text(correct.replace("if cursor != end", "if cursor == end"))
     code, found = place.check(package)
     assert (code, found["grade"]) == (1, "none")
     assert "tests fail" in next(one["sentence"] for one in found["requirements"] if one["name"] == "kit")
+    project.write_text(project.read_text().replace("network = true", "network = false"))
+    tests.write_text(tests.read_text() + KILLS)
+    source.write_text(correct.replace("\n    def verify(self)", EXPLAIN))
+    code, found = place.check(package, "--at-least", "gold")
+    assert (code, found["grade"]) == (0, "gold"), found
 
 
 def test_a_name_that_can_not_be_used_and_an_existing_folder_are_refused(place: Place) -> None:

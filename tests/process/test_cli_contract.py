@@ -6,9 +6,8 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from tests.support.daemon_process import here
+from tests.support.daemon_process import held_run, here
 from tests.support.document_server import DocumentServer
 
 
@@ -63,11 +62,6 @@ def values(server: DocumentServer) -> dict[str, str | None]:
     return {key: value for key, (value, _) in server.values("Masses").items()}
 
 
-def held(folder: Path) -> dict[str, Any]:
-    (one,) = json.loads(here(folder, "status", "--json").stdout)["held"]
-    return dict(one)
-
-
 def test_a_first_reading_that_breaks_the_contract_is_held_until_it_is_approved(
     tmp_path: Path, server: DocumentServer
 ) -> None:
@@ -76,7 +70,7 @@ def test_a_first_reading_that_breaks_the_contract_is_held_until_it_is_approved(
     drop.write_text("part,mass kg,unit\na,1,kg\nb,n/a,kg\n")
     assert here(tmp_path, "sync").returncode == 8
     assert not server.store.by_label("Masses"), "not even the sink is created"
-    found = held(tmp_path)
+    found = held_run(tmp_path)
     assert found["reasons"][:2] == ["Column 'unit' is new.", "Column 'mass kg' is text now: row 3 has 'n/a'."]
     assert (found["created"], found["state"]) == (2, "held")
     assert "Column 'unit' is new." in here(tmp_path, "why", "a.csv").stdout
@@ -88,7 +82,7 @@ def test_a_first_reading_that_breaks_the_contract_is_held_until_it_is_approved(
     # The approval is for these values only.
     drop.write_text("part,mass kg,unit\na,2,kg\nb,n/a,kg\n")
     assert here(tmp_path, "sync").returncode == 8
-    assert held(tmp_path)["updated"] == 1
+    assert held_run(tmp_path)["updated"] == 1
     write(tmp_path, server.url, HOLDING.replace("{type: decimal}", "{}, unit: {}"))
     assert here(tmp_path, "sync").returncode == 0, "a renewed contract ends the hold"
     assert values(server) == {"a.mass": "2", "b.mass": "n/a"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -39,33 +38,27 @@ def forget(folder: Folder) -> None:
     shutil.rmtree(folder.path / "var")
 
 
-def held(folder: Folder) -> dict[str, object]:
-    (found,) = json.loads(folder.here("status", "--json").stdout)["held"]
-    assert isinstance(found, dict)
-    return found
-
-
 def test_a_daemon_with_an_empty_state_holds_the_run_that_its_predecessor_held(
     folder: Folder, service: OtherProgram
 ) -> None:
-    before = held(folder)
+    before = folder.held_run()
     forget(folder)
     with folder.daemon("--log-level", "debug") as daemon:
         event = daemon.wait_for("run_held")
         assert daemon.stop() == 0
     assert service.values() == values(), "neither the changed nor the two new entries are delivered"
-    after = held(folder)
+    after = folder.held_run()
     for member in ("pipeline", "partition", "reasons", "records", "created", "updated", "removed"):
         assert after[member] == before[member]
     assert f"'ingestd approve {after['run']}' delivers it" in event["sentence"]
     assert folder.here("sync").returncode == 8, "it is still held after a restart"
-    assert held(folder) == after
+    assert folder.held_run() == after
 
 
 def test_such_a_run_is_delivered_when_it_is_approved(folder: Folder, service: OtherProgram) -> None:
     forget(folder)
     assert folder.here("sync").returncode == 8
-    assert folder.here("approve", str(held(folder)["run"])).returncode == 0
+    assert folder.here("approve", str(folder.held_run()["run"])).returncode == 0
     assert folder.here("sync").returncode == 0
     assert service.values() == values(1000) | {"new0.mass": "1", "new1.mass": "1"}
 
@@ -75,7 +68,7 @@ def test_such_a_run_is_ignored_when_it_is_discarded_and_replaced_by_a_corrected_
 ) -> None:
     forget(folder)
     assert folder.here("sync").returncode == 8
-    assert folder.here("discard", str(held(folder)["run"])).returncode == 0
+    assert folder.here("discard", str(folder.held_run()["run"])).returncode == 0
     assert folder.here("sync").returncode == 0
     assert service.values() == values()
     folder.write(budget(25.4))
@@ -115,16 +108,18 @@ def test_a_saved_plan_is_no_approval_of_a_first_reading(folder: Folder, service:
     assert service.values() == values()
 
 
-def test_readings_while_the_service_is_away_are_compared_when_it_is_back(folder: Folder, service: OtherProgram) -> None:
+def test_readings_while_the_key_is_refused_are_compared_when_it_is_accepted(
+    folder: Folder, service: OtherProgram
+) -> None:
     forget(folder)
     configuration = folder.config.read_text(encoding="utf-8")
-    folder.config.write_text(configuration.replace(service.url, "http://127.0.0.1:9"), encoding="utf-8")
-    assert folder.here("sync", "--timeout", "0.1").returncode == 4
+    folder.config.write_text(configuration.replace(service.api_key, "refused"), encoding="utf-8")
+    assert folder.here("sync").returncode == 4
     folder.write(budget(1000, more=3))
-    assert folder.here("sync", "--timeout", "0.1").returncode == 4
+    assert folder.here("sync").returncode == 4
     folder.config.write_text(configuration, encoding="utf-8")
     assert folder.here("sync").returncode == 8
-    assert held(folder)["created"] == 3
+    assert folder.held_run()["created"] == 3
     assert service.values() == values()
 
 

@@ -34,12 +34,6 @@ def folder(tmp_path: Path, service: OtherProgram) -> Folder:
     return made
 
 
-def held_number(folder: Folder) -> int:
-    (held,) = json.loads(folder.here("status", "--json").stdout)["held"]
-    number: int = held["run"]
-    return number
-
-
 def test_a_held_run_is_shown_and_approved_without_a_daemon(folder: Folder, service: OtherProgram) -> None:
     sync = folder.here("sync")
     assert sync.returncode == 8
@@ -50,9 +44,9 @@ def test_a_held_run_is_shown_and_approved_without_a_daemon(folder: Folder, servi
     assert sync.stderr.endswith(why)
     assert "is held since" in folder.here("status").stdout
     assert "skipped budget · held: run" in folder.here("check", "--offline").stdout
-    number = held_number(folder)
+    number = folder.held_run()["run"]
     assert folder.here("sync").returncode == 8
-    assert held_number(folder) == number, "the same content is not held again under another number"
+    assert folder.held_run()["run"] == number, "the same content is not held again under another number"
     approved = folder.here("approve", str(number))
     assert approved.returncode == 0
     check_command_output("guard-approve", approved.stdout)
@@ -66,7 +60,7 @@ def test_a_held_run_is_shown_and_approved_without_a_daemon(folder: Folder, servi
 
 def test_a_discarded_file_is_ignored_until_it_changes(folder: Folder, service: OtherProgram) -> None:
     folder.here("sync")
-    discarded = folder.here("discard", str(held_number(folder)))
+    discarded = folder.here("discard", str(folder.held_run()["run"]))
     assert discarded.returncode == 0
     check_command_output("guard-discard", discarded.stdout)
     assert folder.here("sync").returncode == 0
@@ -79,10 +73,10 @@ def test_a_discarded_file_is_ignored_until_it_changes(folder: Folder, service: O
 
 def test_an_approval_of_a_replaced_run_names_the_later_one(folder: Folder, service: OtherProgram) -> None:
     folder.here("sync")
-    first = held_number(folder)
+    first = folder.held_run()["run"]
     folder.write(budget(25, first=1))
     assert folder.here("sync").returncode == 8
-    later = held_number(folder)
+    later = folder.held_run()["run"]
     refused = folder.here("approve", str(first))
     assert refused.returncode == 1
     assert f"run {later} replaced it" in refused.stderr

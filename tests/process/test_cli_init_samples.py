@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.daemon_process import here
-from tests.support.workspaced_process import WorkspaceService, new_key
+from tests.support.document_server import DocumentServer
 
 PARTS = [(f"T-{number}", f"{number},5", f"{number * 2},25") for number in range(1, 9)]
 ROWS = "".join(";".join(part) + "\n" for part in PARTS)
@@ -22,14 +22,11 @@ ABOVE = "Prüfstand;A3\nPrüfer;Müller\n\n"
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The address of a real service with a workspace Rover, and a key."""
-    data = tmp_path_factory.mktemp("service")
-    key = new_key(data)
-    with WorkspaceService(data) as running:
-        with running.client(key) as client:
-            client.post("/v1/workspace", json={"label": "Rover"}).raise_for_status()
-        yield running.url, key
+def service() -> Iterator[tuple[str, str]]:
+    """The address of a service with a workspace Rover, and a key. The samples are all that differs."""
+    with DocumentServer() as running:
+        running.workspace("Rover")
+        yield running.url, running.api_key
 
 
 def workbook(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.api import sync
-from tests.support.daemon_process import here, running_daemon
+from tests.support.daemon_process import held_run, here, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.plan_scene import PlanScene, plan_scene
 
@@ -61,9 +61,8 @@ def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scen
 def test_pending_entries_of_a_paused_pipeline_wait_and_do_not_fail_the_sync_of_another(scene: PlanScene) -> None:
     scene.write_parts({part: f"{mass}000" for part, mass in PARTS.items()})
     assert scene.here("sync").returncode == 8
-    (held,) = json.loads(scene.here("status", "--json").stdout)["held"]
     scene.here("pause", "parts")
-    approved = scene.here("approve", str(held["run"])).stdout
+    approved = scene.here("approve", str(held_run(scene.path)["run"])).stdout
     assert approved.endswith("The pipeline is paused: they are sent after 'ingestd resume parts'.\n")
     scene.write_drop("two.csv", [("g", "7")])
     other = scene.here("sync", "drop")

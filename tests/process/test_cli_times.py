@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import TZPATH, ZoneInfo
@@ -12,20 +11,11 @@ import pytest
 
 from ingestd.core.clock import moment
 from ingestd.daemon.control.time_zone import local_zone, zone_of
-from tests.support.daemon_process import here as run_here
-from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
 
 WINTER, SUMMER = 1_795_723_391.0, 1_782_000_000.0
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (\w+)")
 BERLIN = {"TZ": "Europe/Berlin"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        yield Folder(tmp_path, server)
 
 
 def test_a_time_has_the_zone_that_was_valid_then() -> None:
@@ -57,7 +47,7 @@ def zones(text: str) -> set[str]:
 
 
 def here(folder: Folder, *words: str, **variables: str) -> str:
-    done = run_here(folder.path, *words, "-c", str(folder.config), **variables)
+    done = folder.here(*words, **variables)
     assert done.stderr == ""
     return done.stdout
 

@@ -16,12 +16,8 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
 
 from tests.support.daemon_process import DEADLINE_SECONDS, environment
-from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
 
 
@@ -77,13 +73,6 @@ def terminal(folder: Folder, *words: str) -> Iterator[Terminal]:
         yield opened
     finally:
         opened.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        yield Folder(tmp_path, server)
 
 
 def test_it_shows_the_daemon_follows_the_size_and_ends_with_q(folder: Folder) -> None:

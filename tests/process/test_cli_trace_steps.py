@@ -172,8 +172,7 @@ def test_a_value_of_an_approved_run_names_the_approval(tmp_path: Path, service: 
     folder.sync()
     folder.rows(A="10", B="20", C="30")
     folder.sync()
-    (held,) = json.loads(folder.here("status", "--json").stdout)["held"]
-    number = held["run"]
+    number = folder.held_run()["run"]
     assert notes_in(folder.trace("A.mass", "--steps")) == [
         f"The record has changed: it now gives 10 (scalar). Run {number} is held; 'ingestd approve {number}' delivers it."
     ]

@@ -24,6 +24,16 @@ LOOKING = (
     ["status"], ["trace", "0.1"], ["why", "numbers"], ["rejected", "list"], ["rejected", "export"], ["drift"], ["check"],
 )  # fmt: skip
 
+ROOT = Path(__file__).parents[2]
+COMMANDS = f"""\
+import json, pathlib, sys
+from tests.support.daemon_process import here
+folder = pathlib.Path(sys.argv[1])
+found = [(verb, here(folder, *verb)) for verb in {[*LOOKING, ["run"], ["sync"]]}]
+print(json.dumps([(verb, run.returncode, run.stdout + run.stderr) for verb, run in found]))
+"""
+"""Run each command in one process, which has the rights of this test."""
+
 
 def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -70,18 +80,14 @@ def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, ser
             rights = "-dac_override,-dac_read_search"
             prefix = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
     failed = 0
-    for verb in (*LOOKING, ["run"], ["sync"]):
-        if prefix or verb == ["run"]:
-            run = subprocess.run(
-                [*prefix, sys.executable, "-m", "ingestd", *verb],
-                cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60,
-            )  # fmt: skip
-        else:
-            run = here(tmp_path, *verb)
-        said = run.stdout + run.stderr
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", COMMANDS, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for verb, code, said in json.loads(done.stdout):
         assert "Traceback" not in said, (verb, said)
         assert "unexpected error" not in said, (verb, said)
-        if run.returncode == 74:
+        if code == 74:
             failed += 1
             assert str(state.parent) in said
     assert failed >= (3 if kind == "unwritable" else 8)
@@ -96,7 +102,7 @@ def test_flipped_bytes_are_reported_as_damage_or_are_harmless(tmp_path: Path) ->
     mirror.close()
     whole = path.read_bytes()
     found = 0
-    for position in range(0, len(whole), 311):
+    for position in range(0, len(whole), 997):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :])
         try:
             with closing(SqliteMirror.observe(path)) as observer, damage_named(path):

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.changing_table import SqlClient
-from tests.support.daemon_process import Daemon, environment, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, environment, here, running_daemon
 from tests.support.database_scene import DatabaseScene, postgresql_scene, sqlite_scene
 from tests.support.postgres_server import PostgresServer, postgresql_server
 from tests.support.private_servers import mariadb_connection, mariadb_server
@@ -141,7 +141,7 @@ def test_kills_at_any_moment_lose_no_change_and_leave_no_stale_entry(
     finally:
         for writer in writers:
             writer.stop()
-    done = ingestd(tmp_path, "sync", *CONFIGURATION)
+    done = here(tmp_path, "sync", *CONFIGURATION)
     assert done.returncode == 0, done.stdout + done.stderr
     assert pipelines.entries() == pipelines.rows()
     assert all(pipelines.rows().values())

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import here, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import listening_daemon, write_listening_configuration
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 @pytest.mark.parametrize("where", ["opening", "listing", "closing"])
@@ -25,7 +17,7 @@ def test_sync_reports_the_failing_source_and_delivers_the_others(
     tmp_path: Path, server: DocumentServer, where: str
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"bug": where}, {"upto": 4})
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    run = here(tmp_path, "sync", "-c", str(config))
     assert run.returncode == (0 if where == "closing" else 5), run.stderr
     assert len(server.values("Sink 1")) == 4
     assert "RuntimeError: Symlink loop" in run.stdout + run.stderr
@@ -39,7 +31,7 @@ def test_run_restarts_the_failing_source_and_shows_it_in_status(tmp_path: Path, 
         assert "Traceback" in first["traceback"]
         assert daemon.wait_for("part_failed", nth=2, part="intake p0")["traceback"] == ""
         daemon.wait_for("partition_settled", pipeline="p1")
-        status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
+        status = json.loads(here(tmp_path, "status", "--json", "-c", str(config)).stdout)
         (failed,) = status["failed_parts"]
         assert (failed["part"], failed["sentence"]) == ("intake p0", "RuntimeError: Symlink loop")
         assert daemon.stop() == 0
@@ -76,7 +68,7 @@ def test_check_fails_the_failing_source_and_checks_the_others(
     tmp_path: Path, server: DocumentServer, where: str
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"bug": where}, {"upto": 4})
-    run = ingestd(tmp_path, "check", "-c", str(config))
+    run = here(tmp_path, "check", "-c", str(config))
     assert run.returncode == 5
     lines = run.stdout.splitlines()
     assert "failed  p0 · access: The connector failed: RuntimeError: Symlink loop. Please report it." in lines
@@ -106,9 +98,9 @@ def test_a_link_to_itself_in_a_drop_folder_stops_no_command(tmp_path: Path, serv
     (tmp_path / "loops" / "folder").symlink_to("folder")
     config = tmp_path / "ingestd.yaml"
     config.write_text(LOOPS.format(url=server.url))
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    run = here(tmp_path, "sync", "-c", str(config))
     assert (run.returncode, run.stderr.count("Traceback")) == (0, 0), run.stderr
-    why = ingestd(tmp_path, "why", str(tmp_path / "loops" / "b.csv"), "-c", str(config))
+    why = here(tmp_path, "why", str(tmp_path / "loops" / "b.csv"), "-c", str(config))
     assert "Too many levels of symbolic links" in why.stdout
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("daemon_ready")

@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import here, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 from tests.support.postgres_server import PostgresServer, postgresql_server
-
-
-@pytest.fixture
-def service() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 @pytest.fixture
@@ -34,15 +27,15 @@ def do(database: PostgresServer, *statements: str) -> None:
 
 
 def test_changes_reach_the_service_between_two_runs_of_the_schedule(
-    tmp_path: Path, service: DocumentServer, database: PostgresServer
+    tmp_path: Path, server: DocumentServer, database: PostgresServer
 ) -> None:
     do(database, "CREATE TABLE t (n int PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)")
     source = {
         "connector": "database", "url": database.url.replace("postgres@", "reader:s3cret@"), "table": "public.t", "key": "n",
         "mode": "changes", "deletes": "remove", "notify": "t_changed", "slot": "t_slot", "publication": "t_pub",
     }  # fmt: skip
-    config = write_configuration(tmp_path, service.url, source, schedule="1h")
-    setup = ingestd(tmp_path, "database", "sql", "-c", str(config), "p0")
+    config = write_configuration(tmp_path, server.url, source, schedule="1h")
+    setup = here(tmp_path, "database", "sql", "-c", str(config), "p0")
     assert setup.returncode == 0, setup.stderr
     subprocess.run(
         ["psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", database.url],
@@ -50,12 +43,12 @@ def test_changes_reach_the_service_between_two_runs_of_the_schedule(
     )  # fmt: skip
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("partition_settled")
-        assert sorted(service.values("Sink 0")) == ["0.1", "0.2", "0.3"]
+        assert sorted(server.values("Sink 0")) == ["0.1", "0.2", "0.3"]
         do(database, "INSERT INTO t VALUES (4)")
         daemon.wait_for("partition_read", created=1, removed=0)
         do(database, "UPDATE t SET n = 9 WHERE n = 1")
         daemon.wait_for("partition_read", created=1, removed=1)
-        status = ingestd(tmp_path, "status", "-c", str(config)).stdout
+        status = here(tmp_path, "status", "-c", str(config)).stdout
         assert "Listens on channel t_changed of postgresql://***@" in status
         assert "Changes are found by the method 'slot'." in status
         assert "s3cret" not in status
@@ -65,5 +58,5 @@ def test_changes_reach_the_service_between_two_runs_of_the_schedule(
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         daemon.wait_for("partition_read", removed=1)
         assert daemon.stop() == 0
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
-    assert sorted(service.values("Sink 0")) == ["0.3", "0.4", "0.9"]
+    assert here(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert sorted(server.values("Sink 0")) == ["0.3", "0.4", "0.9"]

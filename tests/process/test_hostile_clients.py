@@ -39,7 +39,7 @@ CLIENTS = 600  # more than may be connected from their addresses concurrently
 KEYS = 4
 ADDRESSES = ("127.0.0.2",) * 25 + tuple(f"127.0.1.{number}" for number in range(1, 26))
 MANY_ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 51))
-ROUNDS = 40
+ROUNDS = 20
 PATIENCE_SECONDS = 120.0
 """How long the well-behaved client waits for a response, on a slow machine, too."""
 ENTRIES = 4_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import environment, ingestd
+from tests.support.daemon_process import environment, here
 from tests.support.recorded_workspaced import RecordedWorkspaced
 from tests.support.rest_service import RestService, rest_service
 
@@ -79,12 +79,12 @@ def test_records_edited_while_it_is_killed_are_neither_lost_nor_kept(
         killed += child.wait(60) == -signal.SIGKILL
     child = None
     rest.before = lambda _: None
-    done = ingestd(tmp_path, "sync")
+    done = here(tmp_path, "sync")
     assert done.returncode == 0, done.stderr
     expected = {f"part.{record['id']}.mass": record["mass"] for record in rest.records}
     assert service.plain_values("Numbers") == expected
     assert killed >= KILLS // 2
-    traced = ingestd(tmp_path, "trace", f"part.{rest.records[0]['id']}.mass")
+    traced = here(tmp_path, "trace", f"part.{rest.records[0]['id']}.mass")
     assert f"id={rest.records[0]['id']}" in traced.stdout
     assert b"s3cret" not in b"".join(file.read_bytes() for file in tmp_path.glob("ingestd.db*"))
     assert "s3cret" not in traced.stdout + done.stderr + done.stdout
@@ -92,6 +92,6 @@ def test_records_edited_while_it_is_killed_are_neither_lost_nor_kept(
 
 def test_check_names_the_service_and_its_fields(tmp_path: Path, rest: RestService, service: RecordedWorkspaced) -> None:
     configure(tmp_path, rest, service)
-    done = ingestd(tmp_path, "check")
+    done = here(tmp_path, "check")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The first page has 40 records: id, mass." in done.stdout

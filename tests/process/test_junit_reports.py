@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from tests.support.daemon_process import environment, ingestd
+from tests.support.daemon_process import environment, here
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 TESTS = """
@@ -66,7 +66,7 @@ def test_reports_become_entries_by_test_case(tmp_path: Path) -> None:
             service.requests.clear()
             tree.write(tmp_path / "being-written")
             (tmp_path / "being-written").rename(tmp_path / "drop" / "report.xml")
-            done = ingestd(tmp_path, "sync")
+            done = here(tmp_path, "sync")
             assert done.returncode == 0, done.stdout + done.stderr
             return sum(request.writes for request in service.requests)
 

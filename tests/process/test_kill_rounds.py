@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon, environment, ingestd
+from tests.support.daemon_process import Daemon, environment, here
 from tests.support.faulty_proxy import KINDS, FaultyProxy
 from tests.support.many_pipelines import PIPELINES, configure, drop, drop_folder, label, name
 from tests.support.workspaced_process import WorkspaceService, new_key
@@ -110,6 +110,6 @@ def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_pat
             daemon.close()
         assert scene.waiting() == []
         assert held(client) == {label(number): wanted for number, wanted in scene.wanted.items()}
-        again = ingestd(tmp_path, "sync", "--timeout", "60", timeout=90)
+        again = here(tmp_path, "sync")
         assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
         assert ROUNDS < 50 or set(KINDS) < set(proxy.met)

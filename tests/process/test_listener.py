@@ -22,7 +22,7 @@ from ingestd.core.pipeline_state import SEVERITY
 from ingestd.web.metrics import METRICS
 from ingestd.web.server import MAX_CONNECTIONS
 from ingestd.wire.names import KEY_EXPIRES
-from tests.support.daemon_process import Daemon, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, here, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration
 
@@ -256,10 +256,10 @@ def test_a_port_in_use_is_reported_and_does_not_stop_the_daemon(tmp_path: Path) 
             sentence = (
                 f"Metrics and pages are not available: {listen['address']} can't be opened: Address already in use."
             )
-            assert sentence in ingestd(tmp_path, "status", "-c", str(config)).stdout
+            assert sentence in here(tmp_path, "status", "-c", str(config)).stdout
             taken.close()
             daemon.wait_for("listener_opened")
-            assert "not available" not in ingestd(tmp_path, "status", "-c", str(config)).stdout
+            assert "not available" not in here(tmp_path, "status", "-c", str(config)).stdout
             assert daemon.stop() == 0
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import Daemon, environment, ingestd
+from tests.support.daemon_process import Daemon, environment, here
 from tests.support.mosquitto import Mosquitto, mosquitto
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
@@ -54,7 +54,7 @@ def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(tmp
         }
         entries = {"key": "{mqtt.part.bench}.{mqtt.part.channel}", "value": "{value}"}
         service.write_configuration(tmp_path, {"name": "bench", "source": source, "entries": entries}, label="Values")
-        assert ingestd(tmp_path, "sync").returncode == 0  # makes the session
+        assert here(tmp_path, "sync").returncode == 0  # makes the session
         publisher = threading.Thread(target=publish_all, args=(broker, wanted, kills))
         publisher.start()
         for _ in range(KILLS):
@@ -70,7 +70,7 @@ def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(tmp
         kills.release(KILLS + UPDATES)
         publisher.join(120)
         assert not publisher.is_alive()
-        done = ingestd(tmp_path, "sync", timeout=120)
+        done = here(tmp_path, "sync")
         assert done.returncode == 0, done.stdout + done.stderr
         assert service.plain_values("Values") == wanted
         assert len(wanted) == KEYS + UPDATES // 20 + 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import self_signed
-from tests.support.daemon_process import ingestd, write_configuration
+from tests.support.daemon_process import here, write_configuration
 from tests.support.document_server import DocumentServer
 from tests.support.intermediaries import Proxy, tls_end, tunnelling_proxy
 
@@ -65,16 +65,16 @@ def test_a_service_that_requires_a_certificate_is_checked_and_delivered_to_by_a_
 ) -> None:
     way = {**SHOWN, "proxy": with_password(proxy, "us:hidden-pass")}
     config = configured(tmp_path, url, **way)
-    check = ingestd(tmp_path, "check", "-c", str(config))
+    check = here(tmp_path, "check", "-c", str(config))
     assert (check.returncode, check.stderr) == (0, "")
     assert f"passed  service · reachable: {url} responded" in check.stdout
-    sync = ingestd(tmp_path, "sync", "-c", str(config))
+    sync = here(tmp_path, "sync", "-c", str(config))
     assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
     # Entries of an existing sink are sent one by one, by another part of the client than those of a new sink.
     config = configured(tmp_path, url, **way)
     config.write_text(config.read_text().replace('"upto": 3', '"upto": 5'))
-    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert here(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert len(service.values("Sink 0")) == 5
     assert set(proxy.targets) == {url.removeprefix("https://")}
     assert "hidden" not in check.stdout + sync.stdout + sync.stderr
@@ -92,14 +92,14 @@ def test_check_reports_missing_certificates_and_passwords(
     tmp_path: Path, url: str, lacking: set[str], sentence: str
 ) -> None:
     config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
-    check = ingestd(tmp_path, "check", "-c", str(config))
+    check = here(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert sentence in check.stdout
 
 
 def test_a_proxy_that_rejects_the_tunnel_is_reported(tmp_path: Path, url: str, proxy: Proxy) -> None:
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
-    check = ingestd(tmp_path, "check", "-c", str(config))
+    check = here(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert "The proxy does not connect to the service." in check.stdout
     assert "wrong-word" not in check.stdout + check.stderr
@@ -110,7 +110,7 @@ def test_a_proxy_that_rejects_the_tunnel_is_reported(tmp_path: Path, url: str, p
 def test_a_proxy_that_does_not_run_is_not_reported_as_the_service(tmp_path: Path, scheme: str, address: str) -> None:
     with DocumentServer() as running:
         url = running.url.replace("http:", f"{scheme}:")
-        check = ingestd(tmp_path, "check", "-c", str(configured(tmp_path, url, proxy=f"http://{address}")))
+        check = here(tmp_path, "check", "-c", str(configured(tmp_path, url, proxy=f"http://{address}")))
     assert check.returncode == 5
     assert "The proxy does not connect to the service. Check service.proxy" in check.stdout
     assert "Nothing listens" not in check.stdout
@@ -118,7 +118,7 @@ def test_a_proxy_that_does_not_run_is_not_reported_as_the_service(tmp_path: Path
 
 def test_an_unreadable_private_key_is_a_mistake_in_the_configuration(tmp_path: Path, url: str) -> None:
     config = configured(tmp_path, url, **SHOWN | {"client_key_password": "another-word"})
-    run = ingestd(tmp_path, "sync", "-c", str(config))
+    run = here(tmp_path, "sync", "-c", str(config))
     assert run.returncode == 78
     assert "client.pem and" in run.stderr
     assert "another-word" not in run.stdout + run.stderr

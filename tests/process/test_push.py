@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.daemon_process import ingestd, running_daemon
+from tests.support.daemon_process import here, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import listening_daemon, pipeline, write_listening_configuration
 from tests.support.push_client import SECRET, free_address, signed
@@ -90,7 +90,7 @@ def test_no_acknowledged_message_is_lost_or_stored_twice_while_the_daemon_is_kil
         with listening_daemon(tmp_path, config) as (daemon, client):
             assert 'ingestd_source_connected{pipeline="pushed"} 1.0' in client.get("/metrics").text
             assert daemon.stop() == 0
-        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0  # delivers what is pending
+        assert here(tmp_path, "sync", "-c", str(config)).returncode == 0  # delivers what is pending
         assert acknowledged <= delivered(server).keys()
         assert set().union(*(sender.statuses for sender in senders)) <= {204, 503}
         assert set(delivered(server).values()) == {"1"}

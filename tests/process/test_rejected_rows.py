@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.support.daemon_process import ingestd, running_daemon
+from tests.support.daemon_process import here, running_daemon
 from tests.support.document_server import DocumentServer
 
 QUARANTINED = "budget.csv.rejected.csv"
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 def configure(folder: Path, url: str) -> Path:
@@ -75,11 +65,11 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
         assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is rejected again"
         assert daemon.stop() == 0
 
-    trace = ingestd(tmp_path, "trace", "Teil-500", "-c", str(config))
+    trace = here(tmp_path, "trace", "Teil-500", "-c", str(config))
     assert "which is row 501 of budget.csv" in trace.stdout
-    status = ingestd(tmp_path, "status", "-c", str(config))
+    status = here(tmp_path, "status", "-c", str(config))
     assert "1 rejected" in status.stdout, status.stdout
-    listed = ingestd(tmp_path, "rejected", "list", "-c", str(config))
+    listed = here(tmp_path, "rejected", "list", "-c", str(config))
     assert "which is row 1000 of budget.csv" in listed.stdout, listed.stdout
     assert "The row was resubmitted without a change: " in listed.stdout
 
@@ -99,4 +89,4 @@ def test_an_unreadable_file_is_moved_and_its_name_can_be_used_again(tmp_path: Pa
         daemon.wait_for("partition_settled", partition="budget.csv")
         assert daemon.stop() == 0
     assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A": "1", "B": "2"}
-    assert "0 rejected" in ingestd(tmp_path, "sync", "-c", str(config)).stdout
+    assert "0 rejected" in here(tmp_path, "sync", "-c", str(config)).stdout

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemon_process import ingestd, write_configuration
+from tests.support.daemon_process import here, write_configuration
 from tests.support.document_server import DocumentServer
 
 ARCHIVE: dict[str, Any] = {
@@ -19,13 +18,6 @@ ARCHIVE: dict[str, Any] = {
     "archive": "done",
 }
 KEEP: dict[str, Any] = {"connector": "directory", "path": "drop", "settle_seconds": 0}
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    with DocumentServer() as running:
-        running.workspace("Bench")
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -42,16 +34,16 @@ def test_a_file_that_another_pipeline_reads_stays_and_each_pipeline_reads_it_onc
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/run.csv").write_text("n\n1\n2\n")
     config = write_configuration(tmp_path, server.url, ARCHIVE, second)
-    first_run = ingestd(tmp_path, "sync", "-c", str(config))
+    first_run = here(tmp_path, "sync", "-c", str(config))
     assert "run.csv stays after it is read, because pipeline 'p1' reads it, too, and would miss it." in first_run.stderr
     assert [len(server.values(f"Sink {number}")) for number in range(2)] == [2, 2]
     server.forget_requests()
-    second_run = ingestd(tmp_path, "sync", "-c", str(config))
+    second_run = here(tmp_path, "sync", "-c", str(config))
     assert "0 entries delivered, 0 pending, 0 rejected." in second_run.stdout
     assert server.writes() == []
     assert (tmp_path / "drop/run.csv").exists()
     assert not (tmp_path / "done/run.csv").exists()
-    check = ingestd(tmp_path, "check", "-c", str(config))
+    check = here(tmp_path, "check", "-c", str(config))
     assert "run.csv stays after it is read, because pipeline 'p1' reads it, too" in check.stdout
 
 
@@ -61,7 +53,7 @@ def test_a_file_is_not_archived_where_another_pipeline_would_read_it(tmp_path: P
     (tmp_path / "drop/run.csv").write_text("n\n1\n2\n")
     config = write_configuration(tmp_path, server.url, ARCHIVE, KEEP | {"path": "done"})
     for _ in range(2):
-        run = ingestd(tmp_path, "sync", "-c", str(config))
+        run = here(tmp_path, "sync", "-c", str(config))
         assert "done/run.csv is not written, because pipeline 'p1' reads that folder" in run.stderr
     assert (tmp_path / "drop/run.csv").exists()
     assert len(server.values("Sink 0")) == 2

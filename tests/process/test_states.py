@@ -21,17 +21,11 @@ GOOD, BROKEN, LATER = "part,mass\n00417,0.10\n", "part,weight\n00417,0.10\n", "p
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[tuple[Path, Daemon, httpx.Client]]:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        config = held_scene(tmp_path, server.url, {"address": "127.0.0.1:0"})
-        with listening_daemon(tmp_path, config) as (daemon, client):
-            for name in ("guarded", "masses", "hostile"):
-                daemon.wait_for("partition_settled", pipeline=name)
-            daemon.wait_for("source_away")
-            hold_a_run(tmp_path)
-            daemon.wait_for("run_held")
-            yield config, daemon, client
+def scene(tmp_path: Path, server: DocumentServer) -> Iterator[tuple[Path, Daemon, httpx.Client]]:
+    config = held_scene(tmp_path, server.url, {"address": "127.0.0.1:0"})
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        hold_a_run(tmp_path, daemon)
+        yield config, daemon, client
 
 
 def test_all_views_show_the_same_state_of_each_pipeline(scene: tuple[Path, Daemon, httpx.Client]) -> None:
@@ -65,13 +59,6 @@ def test_all_views_show_the_same_state_of_each_pipeline(scene: tuple[Path, Daemo
     # Without a daemon only the state file is known: nothing was ever read from this one.
     alone = json.loads(run("status", "--json"))
     assert {one["name"]: one["state"] for one in alone["states"]} == EXPECTED | {"away": "waiting"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
-    with DocumentServer() as server:
-        server.workspace("Bench")
-        yield Folder(tmp_path, server)
 
 
 def state(folder: Folder) -> tuple[str, list[str]]:

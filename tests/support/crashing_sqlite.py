@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -19,6 +20,8 @@ from ingestd.mirror.sqlite import SqliteMirror
 
 T = TypeVar("T")
 
+_CHANGES_NOTHING = re.compile(r"\s*(SELECT|BEGIN|PRAGMA (?!journal_mode|user_version|application_id))\b")
+
 
 class ProcessDied(BaseException):
     """Represents the death of the process; the code under test must not catch it."""
@@ -29,12 +32,15 @@ class CrashPoint:
 
     There is a point before every statement outside of a transaction, and before and after every commit. Only commits are durable:
     a process that dies at another statement of a transaction leaves the same files as before its commit. ``each`` gives those
-    statements a point, too.
+    statements a point, too. ``outside`` returns what there is beside the state file. With it, a statement that changes nothing
+    itself has a point only if that differs from the last point: else a death leaves the same as there.
     """
 
-    def __init__(self, at: int, *, each: bool = False) -> None:
+    def __init__(self, at: int, *, each: bool = False, outside: Callable[[], object] | None = None) -> None:
         self.at = at
         self._each = each
+        self._outside = outside
+        self._left: object = None
         self._lock = threading.Lock()
         self.count = 0
         self.statement = ""
@@ -46,12 +52,18 @@ class CrashPoint:
     def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
         """Raise `ProcessDied` at the point and from then on. ``is_inside``: a transaction does not end with it."""
         with self._lock:
-            if self._each or not is_inside:
+            if self._each or not (is_inside or self._is_repeated(statement)):
                 self.count += 1
                 if self.count == self.at:
                     self.statement = statement
             if self.reached:
                 raise ProcessDied(statement)
+
+    def _is_repeated(self, statement: str) -> bool:
+        if self._outside is None:
+            return False
+        before, self._left = self._left, self._outside()
+        return self._left == before and _CHANGES_NOTHING.match(statement) is not None
 
 
 class CrashingConnection(sqlite3.Connection):
@@ -101,11 +113,14 @@ def copy_database(path: Path, to: Path) -> None:
 
 
 def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], object]) -> CrashPoint:
-    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``."""
+    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``.
+
+    ``work`` leaves nothing beside the state file.
+    """
     crashed = place.parents[1] / "state.db"
     crashed.parent.mkdir()
     shutil.copyfile(template, crashed)
-    crash_point = CrashPoint(point)
+    crash_point = CrashPoint(point, outside=lambda: None)
     factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:

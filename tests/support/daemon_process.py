@@ -111,6 +111,8 @@ def environment(folder: Path, **extra: str) -> dict[str, str]:
     if not info.exists():
         info.mkdir(parents=True)
         (plug_ins / "numbers_source.py").write_text(_PLUG_IN)
+        # httpcore imports it if it can, which takes a tenth of a start. Only the tests of browsers install it.
+        (plug_ins / "trio.py").write_text("raise ImportError\n")
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers-source\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[ingestd.connectors]\nnumbers = numbers_source:NumbersConnector\n")
     kept = {name: value for name, value in os.environ.items() if name not in OURS}
@@ -177,6 +179,12 @@ def here(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
             root.handlers[:] = handlers
             root.setLevel(level)
     return subprocess.CompletedProcess(arguments, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+
+
+def held_run(folder: Path) -> dict[str, Any]:
+    """Return the only held run of the configuration ``ingestd.yaml`` in a folder, as `status --json` shows it."""
+    (found,) = json.loads(here(folder, "status", "--json").stdout)["held"]
+    return dict(found)
 
 
 class Manager:

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
 
-from tests.support.daemon_process import Daemon, environment, here, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, environment, held_run, here, ingestd, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -116,9 +116,13 @@ class Folder:
             cwd=self.path, env=environment(self.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def here(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def here(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command in this process."""
-        return here(self.path, *words, "-c", str(self.config))
+        return here(self.path, *words, "-c", str(self.config), **variables)
+
+    def held_run(self) -> dict[str, Any]:
+        """Return the only held run."""
+        return held_run(self.path)
 
     @contextmanager
     def daemon(self, *words: str) -> Iterator[Daemon]:

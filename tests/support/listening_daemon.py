@@ -79,11 +79,15 @@ def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
     return write_listening_configuration(folder, url, pipelines, listen)
 
 
-def hold_a_run(folder: Path) -> None:
-    """Change every row of the guarded file, so that the next reading is held."""
+def hold_a_run(folder: Path, daemon: Daemon) -> int:
+    """Wait for the first readings, change every row of the guarded file, and return the number of the run that is held."""
+    for name in ("guarded", "masses", "hostile"):
+        daemon.wait_for("partition_settled", pipeline=name)
+    daemon.wait_for("source_away")
     rows = "".join(f"{number},{number}.7\n" for number in range(100))
     (folder / "guarded" / "new").write_text(f"part,mass\n{rows}")
     (folder / "guarded" / "new").replace(folder / "guarded" / "budget.csv")
+    return int(daemon.wait_for("run_held")["run"])
 
 
 HOSTILE_NAME = "<img src=x onerror=alert(1)>\u202e"

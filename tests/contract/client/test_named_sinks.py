@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from ingestd.client import Client
-from ingestd.client.errors import Forbidden, NameAmbiguous, NameUnknown, ServiceError
+from ingestd.client.errors import Forbidden, NameAmbiguous, NameUnknown
 from ingestd.client.push import PushResult
 from ingestd.client.records import NewEntry, Workspace
 from tests.support.document_server import DocumentServer, Refuse, Store
@@ -191,15 +191,6 @@ def test_a_data_type_is_written_and_compared_and_without_one_the_stored_type_sta
     assert counts(sink.push(row, key="part", value="mass")) == (0, 0, 1, 0)
     assert counts(sink.push(row, key="part", value="mass", data_type="scalar")) == (0, 1, 0, 0)
     assert sink.to_polars()["data_type"].to_list() == ["scalar"]
-
-
-def test_an_error_of_the_service_says_how_much_was_sent(workspace: Workspace, small: RecordedWorkspaced) -> None:
-    with Client(small.url, api_key=small.api_key) as client:
-        client.create_sink(workspace.id, label="Mass")
-        sink = client.sink(workspace.id, "Mass")
-        client.delete_sink(workspace.id, sink.id)
-        with pytest.raises(ServiceError):
-            sink.push([{"part": "a", "mass": "1"}], key="part", value="mass")
 
 
 @pytest.mark.parametrize("mass_creates", [False, True])

@@ -155,15 +155,16 @@ async def test_repeated_kills_of_the_service_end_in_the_exact_state(
     store.close()
 
 
-async def test_a_sink_of_many_entries_is_adopted_in_pieces(tmp_path: Path) -> None:
+async def test_a_sink_of_many_entries_is_adopted_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingestd.mirror.sqlite.entries.adoption._PAGE", 5_000)
     with DocumentServer() as server:
         server.store.create_workspace({"id": WORKSPACE, "label": "Bench"})
-        held = [{"key": f"K-{n}", "value": str(n), "dataType": "scalar"} for n in range(120_000)]
+        held = [{"key": f"K-{n}", "value": str(n), "dataType": "scalar"} for n in range(12_000)]
         server.store.create_sink(WORKSPACE, {"label": "Mass budget", "entries": held})
         mirror = SqliteMirror.open(tmp_path / "ingestd.db")
         try:
             async with rig(url=server.url, deliverable=mirror.delivery) as running:
-                wanted: dict[str, Desired] = {f"K-{n}": (str(n), "scalar") for n in range(120_000)}
+                wanted: dict[str, Desired] = {f"K-{n}": (str(n), "scalar") for n in range(12_000)}
                 desire_all(mirror, TO, wanted | {"K-5": ("five", "text")})
                 assert await running.drained() == []
             assert mirror.status.pending() == 0

@@ -25,7 +25,7 @@ from tests.support.scripted_source import Script, ScriptedConnector
 SINK = SinkAddress(workspace="w", by="label", name="s")
 
 
-class Stage:
+class RollbackStage:
     """Pipelines that write one sink; the service is a dictionary, to which `deliver` sends everything that is pending."""
 
     def __init__(self, path: Path, *, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
@@ -94,13 +94,13 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db")
+def stage(tmp_path: Path) -> Iterator[RollbackStage]:
+    made = RollbackStage(tmp_path / "state.db")
     yield made
     made.mirror.close()
 
 
-async def test_a_day_of_grams_is_undone_by_one_command(stage: Stage) -> None:
+async def test_a_day_of_grams_is_undone_by_one_command(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1", "b": "2", "c": "3"})
     before = dict(await stage.deliver())
@@ -126,7 +126,7 @@ async def test_a_day_of_grams_is_undone_by_one_command(stage: Stage) -> None:
     assert held.reasons[0].startswith("root rolled it back 1970-01-12 ")
 
 
-async def test_an_approval_delivers_what_was_rolled_back_and_can_be_rolled_back_again(stage: Stage) -> None:
+async def test_an_approval_delivers_what_was_rolled_back_and_can_be_rolled_back_again(stage: RollbackStage) -> None:
     stage.pipeline(deletes="remove")
     stage.write({"a": "1", "b": "2", "gone": "3"})
     before = dict(await stage.deliver())
@@ -151,7 +151,7 @@ async def test_an_approval_delivers_what_was_rolled_back_and_can_be_rolled_back_
     ]
 
 
-async def test_a_discarded_rollback_is_not_delivered_without_a_guard(stage: Stage) -> None:
+async def test_a_discarded_rollback_is_not_delivered_without_a_guard(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1"})
     run = stage.write({"a": "1000"})
@@ -168,7 +168,7 @@ async def test_a_discarded_rollback_is_not_delivered_without_a_guard(stage: Stag
 
 
 @pytest.mark.parametrize("guard", [None, DEFAULT_GUARD])
-async def test_a_corrected_file_ends_the_hold(stage: Stage, guard: Guard | None) -> None:
+async def test_a_corrected_file_ends_the_hold(stage: RollbackStage, guard: Guard | None) -> None:
     stage.pipeline(guard=guard, deletes="remove")
     stage.write({"a": "1", "b": "2", "c": "3"})
     run = stage.write({"a": "1000", "b": "2000", "c": "3"})
@@ -181,7 +181,7 @@ async def test_a_corrected_file_ends_the_hold(stage: Stage, guard: Guard | None)
     assert stage.held() == []
 
 
-async def test_a_corrected_mapping_ends_the_hold(stage: Stage) -> None:
+async def test_a_corrected_mapping_ends_the_hold(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1"})
     run = stage.write({"a": "2"})
@@ -191,7 +191,7 @@ async def test_a_corrected_mapping_ends_the_hold(stage: Stage) -> None:
     assert await stage.deliver() == {"a": "200"}
 
 
-async def test_keys_that_changed_since_are_listed_and_left(stage: Stage) -> None:
+async def test_keys_that_changed_since_are_listed_and_left(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1", "b": "2", "c": "3"})
     run = stage.write({"a": "1000", "b": "2000", "c": "3000"})
@@ -213,7 +213,7 @@ async def test_keys_that_changed_since_are_listed_and_left(stage: Stage) -> None
     assert await stage.deliver() == {"a": "1.5", "b": "2", "c": "a person's"}
 
 
-async def test_a_value_that_was_adopted_since_is_left(stage: Stage) -> None:
+async def test_a_value_that_was_adopted_since_is_left(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1"})
     run = stage.write({"a": "1000"})
@@ -229,7 +229,7 @@ async def test_a_value_that_was_adopted_since_is_left(stage: Stage) -> None:
     assert stage.held() == [], "nothing was rolled back, so nothing is held"
 
 
-async def test_entries_that_the_service_had_are_not_removed(stage: Stage) -> None:
+async def test_entries_that_the_service_had_are_not_removed(stage: RollbackStage) -> None:
     """A value that the first delivery overwrote is restored; one that only got an owner is left."""
     stage.pipeline()
     stage.write({"own": "0"}, partition="q")
@@ -247,7 +247,7 @@ async def test_entries_that_the_service_had_are_not_removed(stage: Stage) -> Non
     ]
 
 
-async def test_an_equal_entry_of_the_service_that_a_run_named_is_left(stage: Stage) -> None:
+async def test_an_equal_entry_of_the_service_that_a_run_named_is_left(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"own": "0"}, partition="q")
     lane = (await stage.mirror.delivery.lanes())[0].id
@@ -261,7 +261,7 @@ async def test_an_equal_entry_of_the_service_that_a_run_named_is_left(stage: Sta
 
 
 @pytest.mark.parametrize("changes", [5, 40])
-async def test_the_value_before_a_long_day_is_known(stage: Stage, changes: int) -> None:
+async def test_the_value_before_a_long_day_is_known(stage: RollbackStage, changes: int) -> None:
     """Of older changes, the first of each hour is kept; so a period that begins with an hour can be undone."""
     stage.pipeline()
     stage.time = 3600.0 * 1000 - 59
@@ -276,7 +276,9 @@ async def test_the_value_before_a_long_day_is_known(stage: Stage, changes: int) 
     assert await stage.deliver() == {"a": "11"}
 
 
-async def test_an_entry_is_left_if_its_former_value_may_be_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_entry_is_left_if_its_former_value_may_be_lost(
+    stage: RollbackStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An entry without a known former value is not taken for one that the runs created."""
     monkeypatch.setattr("ingestd.mirror.sqlite.entries.former_values.AT_MOST", 3)
     monkeypatch.setattr("ingestd.mirror.sqlite.runs.undo_plan.AT_MOST", 3)
@@ -290,7 +292,7 @@ async def test_an_entry_is_left_if_its_former_value_may_be_lost(stage: Stage, mo
     assert await stage.deliver() == {"a": "6"}
 
 
-async def test_shared_keys_of_two_pipelines_return_to_their_owner(stage: Stage) -> None:
+async def test_shared_keys_of_two_pipelines_return_to_their_owner(stage: RollbackStage) -> None:
     for name in ("one", "two"):
         stage.pipeline(name, deletes="remove")
     stage.write({"a": "1", "b": "1"}, pipeline="one", partition="o")
@@ -312,7 +314,7 @@ async def test_shared_keys_of_two_pipelines_return_to_their_owner(stage: Stage) 
     assert await stage.deliver() == {"a": "2", "b": "1000", "c": "2"}
 
 
-async def test_repeated_keys_and_changed_types_return(stage: Stage) -> None:
+async def test_repeated_keys_and_changed_types_return(stage: RollbackStage) -> None:
     script = stage.pipeline()
     stage.write({"a": "1"})
     script.write("p", [{"k": "a", "v": "5"}, {"k": "a", "v": ""}, {"k": "b", "v": "6"}])
@@ -327,7 +329,7 @@ async def test_repeated_keys_and_changed_types_return(stage: Stage) -> None:
     assert stage.held() == [run]
 
 
-async def test_a_run_that_was_never_sent_is_undone(stage: Stage) -> None:
+async def test_a_run_that_was_never_sent_is_undone(stage: RollbackStage) -> None:
     stage.pipeline()
     stage.write({"a": "1"})
     await stage.deliver()
@@ -336,7 +338,7 @@ async def test_a_run_that_was_never_sent_is_undone(stage: Stage) -> None:
     assert await stage.deliver() == {"a": "1"}
 
 
-async def test_two_rollbacks_one_after_the_other(stage: Stage) -> None:
+async def test_two_rollbacks_one_after_the_other(stage: RollbackStage) -> None:
     """The second one does not restore what the first one has undone."""
     stage.pipeline()
     stage.write({"a": "1", "b": "1"})
@@ -353,7 +355,7 @@ async def test_two_rollbacks_one_after_the_other(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("deletes", ["keep", "remove"])
-async def test_a_file_that_is_gone_leaves_no_held_run(stage: Stage, deletes: Deletes) -> None:
+async def test_a_file_that_is_gone_leaves_no_held_run(stage: RollbackStage, deletes: Deletes) -> None:
     stage.pipeline(deletes=deletes)
     stage.write({"a": "1"})
     run = stage.write({"a": "1000"})
@@ -369,7 +371,7 @@ async def test_a_file_that_is_gone_leaves_no_held_run(stage: Stage, deletes: Del
     assert await stage.deliver() == {"a": "1100"}
 
 
-async def test_a_failed_reading_of_a_held_file_delivers_nothing(stage: Stage) -> None:
+async def test_a_failed_reading_of_a_held_file_delivers_nothing(stage: RollbackStage) -> None:
     script = stage.pipeline(guard=Guard(removed_percent=50))
     stage.write({"a": "1"})
     run = stage.write({"a": "1000"})
@@ -380,7 +382,7 @@ async def test_a_failed_reading_of_a_held_file_delivers_nothing(stage: Stage) ->
     assert await stage.deliver() == {"a": "1"}
 
 
-def test_what_cannot_be_rolled_back_is_refused_with_the_reason(stage: Stage) -> None:
+def test_what_cannot_be_rolled_back_is_refused_with_the_reason(stage: RollbackStage) -> None:
     stage.pipeline(guard=Guard(changed_percent=10, minimum=1))
     stage.write({"a": "1"})
     unchanged = stage.write({"a": "1"})
@@ -400,7 +402,7 @@ def test_what_cannot_be_rolled_back_is_refused_with_the_reason(stage: Stage) -> 
     assert unchanged
 
 
-async def test_a_stream_is_restored_and_an_equal_record_of_a_later_run_is_left(stage: Stage) -> None:
+async def test_a_stream_is_restored_and_an_equal_record_of_a_later_run_is_left(stage: RollbackStage) -> None:
     """After a rejection, an equal record dates its entry with the later run, which did not give the value."""
     stage.pipeline()
     state = stage.mirror.intake.open_partition("pipe", Partition(name="log", snapshot=False), SINK, "d")

@@ -121,7 +121,6 @@ async def test_a_key_expires_at_its_time_and_never_only_on_request(http: httpx.A
     assert await _may(http, never["key"]) == 200
 
 
-@pytest.mark.both_databases
 async def test_a_response_announces_the_end_of_its_key_30_days_before(http: httpx.AsyncClient) -> None:
     # contract A3
     async def announced(key: str) -> str | None:
@@ -141,6 +140,7 @@ async def test_a_response_announces_the_end_of_its_key_30_days_before(http: http
     assert timedelta(0) < datetime.fromisoformat(former) - datetime.now(UTC) < timedelta(hours=1)
 
 
+@pytest.mark.both_databases
 async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClient) -> None:
     # contract A4, AK4
     made = await _made(http)

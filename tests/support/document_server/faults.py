@@ -28,7 +28,7 @@ class DropAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Apply the request and respond this number of seconds later."""
+    """Apply the request and respond this number of seconds later, or when the server stops."""
 
     seconds: float
 

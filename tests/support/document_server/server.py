@@ -6,7 +6,6 @@ import json
 import socket
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             case faults.DropAfter():
                 return self._drop()
             case faults.Delay(seconds=seconds):
-                time.sleep(seconds)
+                self.server.owner.over.wait(seconds)
             case faults.Truncate():
                 self._send_response(status, content, {"Content-Length": str(len(content) + 10)})
                 return self._drop()

@@ -42,10 +42,6 @@ def test_an_installed_connector_is_found_by_its_name(installer: Installer) -> No
     assert "plm" in connector_names()
 
 
-def test_the_connectors_of_this_distribution_are_installed() -> None:
-    assert {"database", "directory"} <= set(connector_names())
-
-
 def test_an_unknown_name_is_rejected_with_the_nearest_one(installer: Installer) -> None:
     installer.install("acme-plm", "registry_works", WORKS, teamcentre="Works")
     assert refusal("teamcenter") == "There is no connector 'teamcenter'. Did you mean 'teamcentre'?"

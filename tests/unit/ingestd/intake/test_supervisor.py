@@ -131,6 +131,20 @@ async def supervised(
         mirror.close()
 
 
+@pytest.fixture
+async def turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[None]:
+    """An item for each notification of the connector: a source that is not read has one whenever it is woken."""
+    made = asyncio.Queue[None]()
+    loop, acknowledge = asyncio.get_running_loop(), Reader.acknowledge_partitions
+
+    def reported(reader: Reader) -> int:
+        loop.call_soon_threadsafe(made.put_nowait, None)
+        return acknowledge(reader)
+
+    monkeypatch.setattr(Reader, "acknowledge_partitions", reported)
+    return made
+
+
 async def test_a_watched_source_is_read_at_the_start_and_at_each_change(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
@@ -173,12 +187,17 @@ async def test_a_paused_source_is_not_read_and_catches_up_when_it_is_resumed(tmp
         assert mirror.status.pending() == 1
 
 
-async def test_a_scheduled_source_that_missed_no_run_is_not_read_when_it_is_resumed(tmp_path: Path) -> None:
+async def test_a_scheduled_source_that_missed_no_run_is_not_read_when_it_is_resumed(
+    tmp_path: Path, turns: asyncio.Queue[None]
+) -> None:
     script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
     async with supervised(tmp_path, WatchedConnector(script), scheduled=True) as (supervisor, _, _mirror):
-        supervisor.use_pauses(["p"])
-        supervisor.use_pauses([])
-        await supervisor.between_passes("p", lambda: None)
+        async with asyncio.timeout(DEADLINE):
+            await turns.get()
+            supervisor.use_pauses(["p"])
+            supervisor.use_pauses([])
+            await turns.get()
         assert not script.readings
 
 
@@ -406,28 +425,20 @@ async def test_a_source_that_refused_its_settings_is_read_at_once_on_request(tmp
 
 
 async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, turns: asyncio.Queue[None]
 ) -> None:
     connector = WatchedConnector(Script())
     connector.failure = SourceUnavailable("The service has its limit.", retry_after=3600)
-    turned = asyncio.Queue[int]()
-    loop, acknowledge = asyncio.get_running_loop(), Reader.acknowledge_partitions
-
-    def reported(reader: Reader) -> int:
-        loop.call_soon_threadsafe(turned.put_nowait, 0)
-        return acknowledge(reader)
-
-    monkeypatch.setattr(Reader, "acknowledge_partitions", reported)
     async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
         away = await events.next(SourceAway)
         assert isinstance(away, SourceAway)
         assert away.retry_in_seconds == 3600
         connector.failure = AssertionError("it was read")
         async with asyncio.timeout(DEADLINE):
-            await turned.get()
+            await turns.get()
             for _ in range(3):
                 connector.wake()
-                await turned.get()
+                await turns.get()
             retried = supervisor.retry_now()
         assert (retried.now, list(retried.later)) == ((), ["p"])
         assert 3500 < retried.later["p"] <= 3600
