@@ -7,10 +7,11 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from connectors.formats.members import MemberNames
+from connectors.formats.name_limit import NamesTooLong
 from connectors.formats.nested import ANYWHERE, NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.xml.reader import find_elements
-from connectors.formats.xml.record import flatten_element, local_name
+from connectors.formats.xml.record import flatten_element, local_name, shorten_element
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
@@ -72,9 +73,11 @@ def _has(element: Element, field: str) -> bool:
 
 
 def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset[str]) -> NestedItem:
-    inside = _take_items(element, is_item)
-    fields = flatten_element(element, lists) or {"text": ""}
-    return NestedItem(fields=fields, items=[_item(one, is_item, lists) for one in inside])
+    items = [_item(one, is_item, lists) for one in _take_items(element, is_item)]
+    try:
+        return NestedItem(fields=flatten_element(element, lists) or {"text": ""}, items=items)
+    except NamesTooLong as error:
+        return NestedItem(fields=shorten_element(element), items=items, fault=str(error))
 
 
 def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[Element]:
