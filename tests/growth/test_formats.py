@@ -138,6 +138,7 @@ CASES: dict[str, Case] = {
         lambda n: f"<I n='1'><t>{'x' * 20 * n}</t>" + "<I n='2'/>" * n + "</I>",
         NESTED_XML,
     ),
+    "nested xml: text between records": ("a.xml", lambda n: "<I>" + ("<I/>" + "x" * 50) * n + "</I>", NESTED_XML),
     "nested xml: names": (
         "a.xml",
         lambda n: "<r>" + "".join(f"<I n='1'><k{at}/></I>" for at in range(n // 2)) + "</r>",

@@ -43,7 +43,7 @@ def read_nested(
             return None
         found = [one] if is_item(one) else _take_items(one, is_item)
         matched = matched or bool(found)
-        return [_item(item, is_item, names) for item in found]
+        return [_item(item, is_item, names) for item in found] or None
 
     def is_kept(above: Sequence[Element], _: Element) -> bool:
         return element == "*" or any(map(is_item, above))
@@ -84,14 +84,16 @@ def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[El
     """Remove the outermost records in an element from it, and elements that had nothing else; return the records."""
     taken: list[Element] = []
     kept: list[Element] = []
+    texts = [element.text or "", *(child.tail or "" for child in element)]
     for child in element:
-        inside = [child] if is_item(child) else _take_items(child, is_item)
+        is_record = is_item(child)
+        inside = [child] if is_record else _take_items(child, is_item)
         taken += inside
-        if inside and (child in inside or not (len(child) or child.attrib or child.text)):
-            element.text = f"{element.text or ''}{child.tail or ''}".strip()
-        else:
+        if not is_record and (not inside or len(child) or child.attrib or child.text):
             kept.append(child)
     if len(kept) < len(element):
         element[:] = kept
-        element.text = (element.text or "").strip()
+        element.text = "".join(texts).strip()
+        for child in kept:
+            child.tail = None
     return taken
