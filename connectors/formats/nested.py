@@ -75,6 +75,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
     number = 0
     for tree in trees:
         own_size = repeated_size = 0
+        names = _ParentNames()
         left = [_Open(item=tree)]
         while left:
             one = left.pop()
@@ -97,7 +98,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
                     " (records). Shorten the long texts of the outer records."
                 )
             if one.item.items:
-                inherited = {f"{_PARENT}{key}": value for key, value in {**fields, **one.inherited}.items()}
+                inherited = {names[key]: value for key, value in {**fields, **one.inherited}.items()}
                 inside = _Open(
                     item=one.item,
                     inherited=inherited,
@@ -107,6 +108,14 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
                     rejected=number if reason else 0,
                 )
                 left += [msgspec.structs.replace(inside, item=item) for item in reversed(one.item.items)]
+
+
+class _ParentNames(dict[str, str]):
+    """The name of an inherited field by its name in the record around it. All records of a tree share these texts."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = f"{_PARENT}{name}"
+        return self[name]
 
 
 class _Open(msgspec.Struct, kw_only=True):

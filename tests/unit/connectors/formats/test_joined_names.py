@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+from connectors.formats.json import Json
 from connectors.formats.xml import Xml
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
@@ -76,3 +77,20 @@ def test_a_value_is_not_copied_for_each_object_around_it() -> None:
         return peak_of("a.ndjson", '{"k":' * depth + '"' + "x" * MIB + '"' + "}" * depth)[2]
 
     assert peak(500) < peak(5) + 5 * MIB
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "file_format"),
+    [
+        ("a.xml", f"<I {LONG}='1'>" + "<I n='1'><I n='1'/></I>" * 1_000 + "</I>", Xml(records="**/I")),
+        (
+            "a.json",
+            '{"I":{"' + LONG + '":1,"I":[' + ",".join(['{"n":1,"I":{"n":1}}'] * 1_000) + "]}}",
+            Json(records="**/I"),
+        ),
+    ],
+)
+def test_the_records_of_a_tree_share_the_names_of_inherited_fields(name: str, data: str, file_format: Format) -> None:
+    _, kept, peak = peak_of(name, data, file_format)
+    assert len(kept) == 2_001
+    assert peak < 15 * MIB
