@@ -72,9 +72,14 @@ def test_long_names_and_many_short_ones_are_read() -> None:
     assert kept == [1, 2]
 
 
-def test_a_value_is_not_copied_for_each_object_around_it() -> None:
+@pytest.mark.parametrize(
+    ("name", "file_format"),
+    [("a.ndjson", None), ("a.json", Json(records="**/p")), ("a.json", Json(records="**/*", id="n"))],
+)
+def test_a_value_is_not_copied_for_each_object_around_it(name: str, file_format: Format | None) -> None:
     def peak(depth: int) -> int:
-        return peak_of("a.ndjson", '{"k":' * depth + '"' + "x" * MIB + '"' + "}" * depth)[2]
+        data = '{"k":' * depth + '{"n":1,"p":{"n":1},"t":"' + "x" * MIB + '"}' + "}" * depth
+        return peak_of(name, data, file_format)[2]
 
     assert peak(500) < peak(5) + 5 * MIB
 
