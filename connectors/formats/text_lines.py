@@ -6,7 +6,6 @@ no look-around and no back-references.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated, BinaryIO, Literal
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from pydantic import AfterValidator, Field
 
 from connectors.formats.text import DETECT, EncodingName, TextFile, open_text
-from connectors.formats.text.lines import line_fault
+from connectors.formats.text.lines import SHOWN, decode_line, line_fault, shown_text
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -25,11 +24,9 @@ from ingestd.sdk.formats.record_chunk import (
     RECORD_BYTES,
     RecordChunk,
     RecordLocation,
-    escape_stray_bytes,
     row_positions,
 )
 
-_SHOWN = 1000
 _TAIL_BYTES = 2**16
 _WHOLE = "1"
 """The name that polars gives to the first group, which has none."""
@@ -154,7 +151,7 @@ class TextRecords:
         """Return where records of several lines begin after the first line, of those with a line end."""
         lines = text[: text.rfind(b"\n") + 1].split(b"\n")[:-1]
         ends = accumulate(len(line) + 1 for line in lines)
-        begins = self._begins([_decode(line) for line in lines], first)
+        begins = self._begins([decode_line(line) for line in lines], first)
         starts = (end - len(line) - 1 for line, end, is_first in zip(lines, ends, begins, strict=True) if is_first)
         return [start for start in starts if start]
 
@@ -165,7 +162,7 @@ class TextRecords:
 
     def read(self, block: bytes, location: RecordLocation) -> tuple[RecordChunk, int]:
         """Return the records of a block of whole lines, which begins after ``location``, and how many lines were ignored."""
-        lines = [_decode(line) for line in block.removesuffix(b"\n").split(b"\n")]
+        lines = [decode_line(line) for line in block.removesuffix(b"\n").split(b"\n")]
         rejects: list[Reject] = []
         pieces: list[_TextRecord] = []
         for piece in self._pieces(lines, location.row + 1):
@@ -225,7 +222,7 @@ class _TextRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def reject(self, reason: str) -> Reject:
-        return Reject(position=self.number, reason=reason, record={"text": escape_stray_bytes(self.text[:_SHOWN])})
+        return Reject(position=self.number, reason=reason, record={"text": shown_text(self.text)})
 
 
 def ignored_notice(lines: int) -> str:
@@ -233,15 +230,11 @@ def ignored_notice(lines: int) -> str:
     return f"Ignored lines that pattern does not match (unmatched): {lines}." if lines else ""
 
 
-def _decode(line: bytes) -> str:
-    return line.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
-
-
 def _skip_record(
     file: TextFile, buffer: bytes, location: RecordLocation, records: TextRecords
 ) -> tuple[RecordChunk, bytes]:
     """Reject a record above the size limit to its end, and return the bytes that were read beyond it."""
-    shown = escape_stray_bytes(_decode(buffer[:_SHOWN]))
+    shown = shown_text(decode_line(buffer[:SHOWN]))
     offset, row, more = location.offset, location.row, buffer
     while not (end := records.first_length(buffer)) and more:
         # The line feed of the last line stays, so that the buffer begins in a line that was skipped.

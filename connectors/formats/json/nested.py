@@ -14,10 +14,10 @@ from connectors.formats.ndjson.exact import LineUnreadable, NameRepeated, parse_
 from connectors.formats.nested import NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.text import DETECT, open_text
+from connectors.formats.text.lines import shown_text
 from ingestd.sdk import SourceBroken, require_depth
-from ingestd.sdk.formats.record_chunk import RecordChunk, escape_stray_bytes
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
-_SHOWN_BYTES = 1000
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ENCODER = msgspec.json.Encoder()
@@ -73,18 +73,18 @@ class _Finder:
         except RecursionError:
             fault = "is nested too deeply"
         self.matched = True
-        return [NestedItem(fields=_shown(text), fault=fault)]
+        return [NestedItem(fields={"text": shown_text(text)}, fault=fault)]
 
     def _item(self, value: msgspec.Raw) -> NestedItem:
         if _first(value) != "{":
-            return NestedItem(fields=_shown(bytes(value)), fault="is JSON but not an object")
+            return NestedItem(fields={"text": shown_text(bytes(value))}, fault="is JSON but not an object")
         inside: list[msgspec.Raw] = []
         own = bytes(self._without_items(value, inside) or b"{}")
         items = [self._item(one) for one in inside]
         try:
             return NestedItem(fields=parse_record(own), items=items)
         except LineUnreadable as error:
-            return NestedItem(fields=_shown(own), items=items, fault=str(error))
+            return NestedItem(fields={"text": shown_text(own)}, items=items, fault=str(error))
 
     def _without_items(self, value: msgspec.Raw, found: list[msgspec.Raw]) -> msgspec.Raw | None:
         """Return an object or array without the outermost records in it, which are added to ``found``.
@@ -144,7 +144,3 @@ def _fault(text: bytes) -> str:
     except LineUnreadable as error:
         return str(error)
     return "is not valid JSON"
-
-
-def _shown(text: bytes) -> dict[str, str | None]:
-    return {"text": escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))}

@@ -11,8 +11,7 @@ import msgspec
 
 from connectors.formats.name_limit import NameLimit
 from connectors.formats.record_chunks import FieldTexts
-
-_SHOWN = 1000
+from connectors.formats.text.lines import shown_text
 
 
 def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> FieldTexts:
@@ -34,7 +33,7 @@ def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> Fi
 
 def shorten_element(element: Element) -> FieldTexts:
     """Return what is kept of an element that is rejected: the beginning of its XML."""
-    return {"text": tostring(element, encoding="unicode")[:_SHOWN]}
+    return {"text": shown_text(tostring(element, encoding="unicode"))}
 
 
 def local_name(tag: str) -> str:
