@@ -314,8 +314,8 @@ UNUSABLE = [
         "ALTER TABLE p REPLICA IDENTITY DEFAULT",
     ),
     (
-        "ALTER TABLE p ALTER v SET NOT NULL; CREATE UNIQUE INDEX other ON p (v) INCLUDE (id);"
-        " ALTER TABLE p REPLICA IDENTITY USING INDEX other",
+        """ALTER TABLE p ALTER v SET NOT NULL; CREATE UNIQUE INDEX other ON p (v) INCLUDE (id);
+        ALTER TABLE p REPLICA IDENTITY USING INDEX other""",
         "replica identity of the table does not hold key",
         "ALTER TABLE p REPLICA IDENTITY DEFAULT",
     ),
