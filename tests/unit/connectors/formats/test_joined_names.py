@@ -23,7 +23,7 @@ WORDS = "has nested names of more than"
 
 
 def peak_of(name: str, data: str, file_format: Format | None = None) -> tuple[dict[object, str], list[object], int]:
-    """Return the reasons of rejected records, the positions of the others, and the most bytes of Python objects."""
+    """Return the reasons of rejected records, the positions of those that were read, and the most bytes of Python objects."""
     tracemalloc.start()
     try:
         chunks = read_named(name, data.encode(), file_format)
