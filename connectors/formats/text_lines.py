@@ -136,7 +136,7 @@ class TextRecords:
             return text.rfind(b"\n") + 1
         # Most records are short, and each line is searched again when it is read.
         tail = text.find(b"\n", len(text) - _TAIL_BYTES) + 1 if len(text) > _TAIL_BYTES else 0
-        for begin in (tail, 0):
+        for begin in (tail, 0) if tail else (0,):
             if starts := self._starts(text[begin:], self._first):
                 return begin + starts[-1]
         return 0
