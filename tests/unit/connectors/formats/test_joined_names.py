@@ -8,7 +8,7 @@ import pytest
 
 from connectors.formats.json import Json
 from connectors.formats.xml import Xml
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import Position, SourceBroken
 from ingestd.sdk.formats import Format
 from tests.support.format_records import positions, read_named, rejects
 
@@ -22,12 +22,12 @@ XML = f"<r><a>1</a><a>{ELEMENTS}</a><a>3</a></r>"
 WORDS = "has nested names of more than"
 
 
-def peak_of(name: str, data: str, file_format: Format | None = None) -> tuple[dict[object, str], list[object], int]:
+def peak_of(name: str, data: str, file_format: Format | None = None) -> tuple[dict[Position, str], list[Position], int]:
     """Return the reasons of rejected records, the positions of those that were read, and the most bytes of Python objects."""
     tracemalloc.start()
     try:
         chunks = read_named(name, data.encode(), file_format)
-        return dict(rejects(chunks)), list(positions(chunks)), tracemalloc.get_traced_memory()[1]
+        return rejects(chunks), positions(chunks), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
