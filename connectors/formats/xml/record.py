@@ -48,7 +48,8 @@ def _flatten(element: Element, lists: frozenset[str], path: str, limit: NameLimi
 
     def fill(part: Element, prefix: str) -> None:
         children = list(part)
-        limit.add(len(prefix) * (len(part.attrib) + len(children)))
+        if prefix and (children or part.attrib):
+            limit.add(len(prefix) * (len(part.attrib) + len(children)))
         for name, value in part.attrib.items():
             texts.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
         text = part.text or ""
