@@ -47,7 +47,7 @@ CASES: dict[str, Case] = {
     "ndjson: names in depth": ("a.ndjson", lambda n: ('{"k":' * 90 + "1" + "}" * 90 + "\n") * (n // 50), None),
     "ndjson: fields below a long name": (
         "a.ndjson",
-        lambda n: '{"' + "k" * 20 * n + '":{' + ",".join(f'"k{at}":1' for at in range(n)) + "}}\n",
+        lambda n: '{"' + "k" * 20 * n + '":{' + ",".join(f'"k{at}":1' for at in range(n // 10)) + "}}\n",
         None,
     ),
     "json: items": ("a.json", lambda n: "[" + ",".join(['{"k":{"l":"}]"}}'] * n) + "]", None),
@@ -75,7 +75,7 @@ CASES: dict[str, Case] = {
     "toml: tables": ("a.toml", lambda n: "".join(f"[k.k{at}]\na = 1\n" for at in range(n // 4)), None),
     "toml: fields below a long name": (
         "a.toml",
-        lambda n: "[" + "k" * 20 * n + "]\n" + "".join(f"k{at} = 1\n" for at in range(n)),
+        lambda n: "[" + "k" * 20 * n + "]\n" + "".join(f"k{at} = 1\n" for at in range(n // 10)),
         None,
     ),
     "toml: depth": ("a.toml", lambda n: "k = " + "[" * n + "]" * n + "\n", None),
@@ -99,12 +99,14 @@ CASES: dict[str, Case] = {
     "xml: length of a name": ("a.xml", lambda n: f"<r><{'k' * 5 * n}/></r>", None),
     "xml: children below a long name": (
         "a.xml",
-        lambda n: f"<r><a><{'k' * 20 * n}>" + "".join(f"<k{at}/>" for at in range(n)) + f"</{'k' * 20 * n}></a></r>",
+        lambda n: (
+            f"<r><a><{'k' * 20 * n}>" + "".join(f"<k{at}/>" for at in range(n // 10)) + f"</{'k' * 20 * n}></a></r>"
+        ),
         None,
     ),
     "xml: attributes below a long name": (
         "a.xml",
-        lambda n: f"<r><a><{'k' * 20 * n} " + "".join(f"k{at}='' " for at in range(n)) + "/></a></r>",
+        lambda n: f"<r><a><{'k' * 20 * n} " + "".join(f"k{at}='' " for at in range(n // 10)) + "/></a></r>",
         None,
     ),
     "reqif: depth": ("a.reqif", lambda n: "<REQ-IF>" + "<a>" * n, None),
@@ -139,7 +141,7 @@ CASES: dict[str, Case] = {
         lambda n: f"<I n='1'><t>{'x' * 20 * n}</t>" + "<I n='2'/>" * n + "</I>",
         NESTED_XML,
     ),
-    "nested xml: text between records": ("a.xml", lambda n: "<I>" + ("<I/>" + "x" * 50) * n + "</I>", NESTED_XML),
+    "nested xml: text between records": ("a.xml", lambda n: "<I>" + ("<I/>" + "x" * 200) * n + "</I>", NESTED_XML),
     "nested xml: names": (
         "a.xml",
         lambda n: "<r>" + "".join(f"<I n='1'><k{at}/></I>" for at in range(n // 2)) + "</r>",
