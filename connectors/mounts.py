@@ -134,7 +134,8 @@ class MountGuard:
         identity = self._identity()
         if identity is not None and identity == self._seen:
             return  # the same directory is on the same mount; reading the kernel's long table for every scan is expensive
-        mount = current_mount(self._folder)
+        path = str(real_path(self._folder))
+        mount = find_mount(path, _table_text(_TABLE))
         if mount is None:
             return
         if len(mount.point) < len(self._point):
@@ -142,7 +143,7 @@ class MountGuard:
                 f"The folder {self._folder} was on {self._point}, which is not mounted any more. Its files do not count as"
                 " removed. Mount it again; if it is meant to be a plain folder now, restart ingestd."
             )
-        if expected := expected_point(str(real_path(self._folder)), mount, _table_text(self._table)):
+        if expected := expected_point(path, mount, _table_text(self._table)):
             raise SourceUnmounted(
                 f"The folder {self._folder} belongs to {expected}, which {self._table} names and which is not mounted. Its files"
                 " do not count as removed. Mount it; if it is meant to be a plain folder, remove that line or mark it noauto."

@@ -54,8 +54,8 @@ class PostgresqlDialect(SqlDialect):
     def primary_key(self) -> tuple[str, Sequence[Parameter]]:
         """See `SqlDialect.primary_key`."""
         return (
-            "SELECT attname AS name, array_position(indkey::int2[], attnum) AS number FROM pg_index JOIN pg_attribute"
-            f" ON attrelid = indrelid AND attnum = ANY (indkey) WHERE indisprimary AND indrelid = to_regclass({PLACEHOLDER})"
+            "SELECT attname AS name, array_position(conkey, attnum) AS number FROM pg_constraint JOIN pg_attribute"
+            f" ON attrelid = conrelid AND attnum = ANY (conkey) WHERE contype = 'p' AND conrelid = to_regclass({PLACEHOLDER})"
         ), (self.table,)
 
     def exact_text(self, column: ResultColumn) -> str:

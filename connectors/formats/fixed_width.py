@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from typing import Annotated, BinaryIO, Literal, Self
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import DETECT, EncodingName, open_text
-from connectors.formats.text.lines import line_fault
+from connectors.formats.text.lines import decode_line, line_fault, shown_text
 from ingestd.sdk import Reject, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -21,11 +20,9 @@ from ingestd.sdk.formats.record_chunk import (
     RECORD_BYTES,
     RecordChunk,
     RecordLocation,
-    escape_stray_bytes,
     row_positions,
 )
 
-_SHOWN = 1000
 _GAP = re.compile(r"\t| {2,}")
 
 
@@ -103,13 +100,11 @@ class FixedWidth(Format):
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(lines, start=location.row + 1):
-            line = raw.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
+            line = decode_line(raw)
             if number <= self.skip_rows or not line.strip():
                 continue
             if reason := _fault(line, number, encoding, shortest):
-                rejects.append(
-                    Reject(position=number, reason=reason, record={"text": escape_stray_bytes(line[:_SHOWN])})
-                )
+                rejects.append(Reject(position=number, reason=reason, record={"text": shown_text(line)}))
                 continue
             fields = [line[cut] for cut in cuts]
             rows.append([field.strip(" \t") for field in fields] if self.trim else fields)

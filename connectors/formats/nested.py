@@ -75,71 +75,78 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
     number = 0
     for tree in trees:
         own_size = repeated_size = 0
-        left = [_Open(item=tree)]
+        names = _ParentNames()
+        left = [(tree, _Outer())]
         while left:
-            one = left.pop()
+            item, outer = left.pop()
             number += 1
-            if one.depth > MOST_NESTED:
+            if outer.depth >= MOST_NESTED:
                 raise SourceBroken(
                     f"{name} has records nested more than {MOST_NESTED} deep (records), the limit for records in records."
                 )
-            fields = one.item.fields
-            reason, path = _fault(one, number, item_id)
+            fields = item.fields
+            reason, path = _fault(item, outer, number, item_id)
             if reason:
                 yield Unusable(reason=reason, record=fields)
             else:
-                yield {**fields, **({PATH: path} if item_id else {}), **one.inherited}
+                yield {**fields, **({PATH: path} if item_id else {}), **outer.inherited}
             own_size += _size(fields)
-            repeated_size += one.inherited_size  # a path is no longer than the identifiers in it
+            repeated_size += outer.size  # a path is no longer than the identifiers in it
             if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
                 raise SourceBroken(
                     f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
                     " (records). Shorten the long texts of the outer records."
                 )
-            if one.item.items:
-                inherited = {f"{_PARENT}{key}": value for key, value in {**fields, **one.inherited}.items()}
-                inside = _Open(
-                    item=one.item,
+            if item.items:
+                inherited = {names[key]: value for key, value in {**fields, **outer.inherited}.items()}
+                here = _Outer(
                     inherited=inherited,
-                    inherited_size=_size(inherited),
+                    size=_size(inherited),
                     path=path,
-                    depth=one.depth + 1,
+                    depth=outer.depth + 1,
                     rejected=number if reason else 0,
                 )
-                left += [msgspec.structs.replace(inside, item=item) for item in reversed(one.item.items)]
+                left += [(one, here) for one in reversed(item.items)]
 
 
-class _Open(msgspec.Struct, kw_only=True):
-    """A record that was not yielded yet, with what it has from the records around it.
+class _ParentNames(dict[str, str]):
+    """The name of an inherited field by its name in the record around it. All records of a tree share these texts."""
 
-    ``rejected``: the number of the record around it if that was rejected.
+    def __missing__(self, name: str) -> str:
+        self[name] = f"{_PARENT}{name}"
+        return self[name]
+
+
+class _Outer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a record has from the records around it.
+
+    ``size``: that of the inherited fields. ``depth``: the number of records around it. ``rejected``: the number of the record
+    directly around it if that was rejected.
     """
 
-    item: NestedItem
     inherited: FieldTexts = {}
-    inherited_size: int = 0
+    size: int = 0
     path: str = ""
-    depth: int = 1
+    depth: int = 0
     rejected: int = 0
 
 
-def _fault(one: _Open, number: int, item_id: str) -> tuple[str, str]:
+def _fault(item: NestedItem, outer: _Outer, number: int, item_id: str) -> tuple[str, str]:
     """Return why a record is rejected (empty: it is not), and its path."""
-    fields = one.item.fields
-    if one.item.fault:
-        return f"Item {number} {one.item.fault}.", ""
-    if one.rejected:
-        return f"Item {number} is in item {one.rejected}, which was rejected. Correct that one.", ""
-    added = {*one.inherited, *([PATH] if item_id else [])}
-    if twice := next((key for key in fields if key in added), None):
+    if item.fault:
+        return f"Item {number} {item.fault}.", ""
+    if outer.rejected:
+        return f"Item {number} is in item {outer.rejected}, which was rejected. Correct that one.", ""
+    added = {*outer.inherited, *([PATH] if item_id else [])}
+    if twice := next((key for key in item.fields if key in added), None):
         return (
             f"Item {number} has a field {twice!r} of its own, but this name is of the records around it (records).",
             "",
         )
-    identifier = fields.get(item_id) if item_id else ""
+    identifier = item.fields.get(item_id) if item_id else ""
     if item_id and not identifier:
         return f"Item {number} has no {item_id!r} (id), so it has no path.", ""
-    return "", f"{one.path}.{identifier}" if one.path else identifier or ""
+    return "", f"{outer.path}.{identifier}" if outer.path else identifier or ""
 
 
 def _size(fields: FieldTexts) -> int:

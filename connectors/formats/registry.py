@@ -69,9 +69,10 @@ def resolve_format(
         return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=of_reqif)
     if configured is not None:
         return configured_format(configured)
-    names = sorted(str(kind.model_fields["type"].default) for kind in among) or format_names()
-    suffixes = [suffix for suffix, kind in SUFFIXES.items() if kind in names]
+    possible = {str(kind.model_fields["type"].default) for kind in among}
+    suffixes = [suffix for suffix, kind in SUFFIXES.items() if not possible or kind in possible]
     for suffix in suffixes:
         if name.lower().endswith(suffix):
             return configured_format(SUFFIXES[suffix])
+    names = sorted(possible) or format_names()
     raise SourceBroken(f"{name}: its suffix is none of {', '.join(suffixes)}. Set format to one of {', '.join(names)}.")

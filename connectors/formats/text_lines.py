@@ -6,7 +6,6 @@ no look-around and no back-references.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated, BinaryIO, Literal
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from pydantic import AfterValidator, Field
 
 from connectors.formats.text import DETECT, EncodingName, TextFile, open_text
-from connectors.formats.text.lines import line_fault
+from connectors.formats.text.lines import SHOWN, decode_line, line_fault, shown_text
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -25,11 +24,10 @@ from ingestd.sdk.formats.record_chunk import (
     RECORD_BYTES,
     RecordChunk,
     RecordLocation,
-    escape_stray_bytes,
     row_positions,
 )
 
-_SHOWN = 1000
+_TAIL_BYTES = 2**16
 _WHOLE = "1"
 """The name that polars gives to the first group, which has none."""
 
@@ -112,7 +110,7 @@ class TextLines(Format):
                 ignored += count
                 buffer = buffer[end:]
             elif len(buffer) > RECORD_BYTES:
-                chunk, buffer = _skip_record(text, buffer, location)
+                chunk, buffer = _skip_record(text, buffer, location, records)
             else:
                 continue
             location = chunk.end
@@ -134,22 +132,28 @@ class TextRecords:
 
     def complete_length(self, text: bytes) -> int:
         """Return how many bytes are whole records. A record of several lines is whole once the next one begins."""
-        starts = self._starts(text)
-        return text.rfind(b"\n") + 1 if starts is None else starts[-1]
+        if self._first is None:
+            return text.rfind(b"\n") + 1
+        # Most records are short, and each line is searched again when it is read.
+        tail = text.find(b"\n", len(text) - _TAIL_BYTES) + 1 if len(text) > _TAIL_BYTES else 0
+        for begin in (tail, 0) if tail else (0,):
+            if starts := self._starts(text[begin:], self._first):
+                return begin + starts[-1]
+        return 0
 
     def first_length(self, text: bytes) -> int:
         """Return how many bytes are the first record; 0 if it is not whole."""
-        starts = self._starts(text)
-        return text.find(b"\n") + 1 if starts is None else next((start for start in starts if start), 0)
-
-    def _starts(self, text: bytes) -> list[int] | None:
-        """Return where records of several lines begin, of those with a line end, and 0; None if each line is a record."""
         if self._first is None:
-            return None
+            return text.find(b"\n") + 1
+        return next(iter(self._starts(text, self._first)), 0)
+
+    def _starts(self, text: bytes, first: str) -> list[int]:
+        """Return where records of several lines begin after the first line, of those with a line end."""
         lines = text[: text.rfind(b"\n") + 1].split(b"\n")[:-1]
         ends = accumulate(len(line) + 1 for line in lines)
-        begins = self._begins([_decode(line) for line in lines], self._first)
-        return [0, *(end - len(line) - 1 for line, end, is_first in zip(lines, ends, begins, strict=True) if is_first)]
+        begins = self._begins([decode_line(line) for line in lines], first)
+        starts = (end - len(line) - 1 for line, end, is_first in zip(lines, ends, begins, strict=True) if is_first)
+        return [start for start in starts if start]
 
     def _begins(self, lines: Sequence[str], first: str) -> list[bool]:
         """Return for each line whether it is the first one of a record."""
@@ -158,7 +162,7 @@ class TextRecords:
 
     def read(self, block: bytes, location: RecordLocation) -> tuple[RecordChunk, int]:
         """Return the records of a block of whole lines, which begins after ``location``, and how many lines were ignored."""
-        lines = [_decode(line) for line in block.removesuffix(b"\n").split(b"\n")]
+        lines = [decode_line(line) for line in block.removesuffix(b"\n").split(b"\n")]
         rejects: list[Reject] = []
         pieces: list[_TextRecord] = []
         for piece in self._pieces(lines, location.row + 1):
@@ -218,7 +222,7 @@ class _TextRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def reject(self, reason: str) -> Reject:
-        return Reject(position=self.number, reason=reason, record={"text": escape_stray_bytes(self.text[:_SHOWN])})
+        return Reject(position=self.number, reason=reason, record={"text": shown_text(self.text)})
 
 
 def ignored_notice(lines: int) -> str:
@@ -226,25 +230,28 @@ def ignored_notice(lines: int) -> str:
     return f"Ignored lines that pattern does not match (unmatched): {lines}." if lines else ""
 
 
-def _decode(line: bytes) -> str:
-    return line.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
-
-
-def _skip_record(file: TextFile, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
-    """Reject the whole lines of a record above the size limit, or its only line; return the bytes after them, too."""
-    shown = escape_stray_bytes(_decode(buffer[:_SHOWN]))
-    offset, end = location.offset, buffer.rfind(b"\n") + 1
-    while buffer and not end:
-        offset += len(buffer)
-        buffer = file.read(BLOCK_BYTES)
-        end = buffer.find(b"\n") + 1
-    reason = (
-        f"Line {location.row + 1} begins a record that is larger than {RECORD_BYTES} bytes, the limit for a record."
-    )
+def _skip_record(
+    file: TextFile, buffer: bytes, location: RecordLocation, records: TextRecords
+) -> tuple[RecordChunk, bytes]:
+    """Reject a record above the size limit to its end, and return the bytes that were read beyond it."""
+    shown = shown_text(decode_line(buffer[:SHOWN]))
+    offset, row, more = location.offset, location.row, buffer
+    while not (end := records.first_length(buffer)) and more:
+        # The line feed of the last line stays, so that the buffer begins in a line that was skipped.
+        last = buffer.rfind(b"\n")
+        count = last if last >= 0 and len(buffer) - last <= RECORD_BYTES else len(buffer)
+        offset, row = offset + count, row + buffer.count(b"\n", 0, count)
+        more = file.read(BLOCK_BYTES)
+        buffer = buffer[count:] + more
+    if not end:  # the file has ended, and its last line may begin a record
+        end = min(records.first_length(buffer + b"\n") or len(buffer), len(buffer))
+    row += buffer.count(b"\n", 0, end) + (not buffer[:end].endswith(b"\n"))
+    number = location.row + 1
+    reason = f"Line {number} begins a record that is larger than {RECORD_BYTES} bytes, the limit for a record."
     chunk = RecordChunk(
         records=pl.DataFrame(),
         positions=row_positions([]),
-        rejects=(Reject(position=location.row + 1, reason=reason, record={"text": shown}),),
-        end=RecordLocation(offset=offset + end, row=location.row + max(1, buffer.count(b"\n", 0, end))),
+        rejects=(Reject(position=number, reason=reason, record={"text": shown}),),
+        end=RecordLocation(offset=offset + end, row=row),
     )
     return chunk, buffer[end:]

@@ -29,14 +29,14 @@ from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.text import Encoding, TextFile, encoding_by_name, open_text
+from connectors.formats.text.lines import SHOWN, shown_text
 from connectors.formats.text_lines import TextLines, TextRecords, ignored_notice
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
 from ingestd.sdk import NOTICE, Reject, SourceBroken
-from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, row_positions
 
 GrowableFormat: TypeAlias = Csv | Ndjson | TextLines
 _GROWABLE = (Csv, Ndjson, TextLines)
-_SHOWN_BYTES = 1000
 
 
 def growable_format(name: str, configured: str | Format | None) -> GrowableFormat:
@@ -170,8 +170,8 @@ class RowReader(ABC):
         return self._reject(beginning, row, f"The row is larger than {RECORD_BYTES} bytes, the limit for a row.")
 
     def _reject(self, line: bytes, row: int, reason: str) -> RecordChunk:
-        text = self.lines.utf8(line[:_SHOWN_BYTES]).decode("utf-8", "surrogateescape").rstrip("\r\n")
-        reject = Reject(position=row + 1, reason=reason, record={"text": escape_stray_bytes(text)})
+        text = shown_text(self.lines.utf8(line[:SHOWN])).rstrip("\r\n")
+        reject = Reject(position=row + 1, reason=reason, record={"text": text})
         return RecordChunk(
             records=pl.DataFrame(),
             positions=row_positions([]),

@@ -235,11 +235,13 @@ class _TailPass:
         yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
 
     def _is_overdue(self, part: CursorPart, *, quoted: bool, continues: bool = False) -> bool:
-        follower = self._follower
-        sentence = (
-            f"The last record of {follower.log} may continue in the next line; it is read as it is after"
-            f" {follower.pending.idle_seconds:g} seconds (idle_seconds)."
-        )
-        return part.packed or follower.pending.is_overdue(
-            follower.log, part, self._identity, quoted=quoted, sentence=sentence if continues else ""
-        )
+        if part.packed:
+            return True
+        log, pending = self._follower.log, self._follower.pending
+        sentence = ""
+        if continues:
+            sentence = (
+                f"The last record of {log} may continue in the next line; it is read as it is after {pending.idle_seconds:g}"
+                " seconds (idle_seconds)."
+            )
+        return pending.is_overdue(log, part, self._identity, quoted=quoted, sentence=sentence)

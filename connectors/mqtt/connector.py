@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
+from connectors.formats.text.lines import SHOWN
 from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused, Received
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
 from connectors.mqtt.options import MqttOptions, Version, topic_facts
-from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
+from connectors.mqtt.records import RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
 from connectors.mqtt.session import SessionFile, StoredState
 from ingestd.sdk import (
@@ -320,7 +321,7 @@ class MqttConnector(Connector):
         self._topic_times.note(topic, self.context.now())
         is_ignored = message.retain and self.options.retained == "ignore"
         size = len(message.payload)
-        kept = message.payload if size <= self.options.max_payload_bytes else message.payload[:SHOWN_BYTES]
+        kept = message.payload if size <= self.options.max_payload_bytes else message.payload[:SHOWN]
         received = Received(
             connection=connection,
             packet=message.mid,

@@ -12,13 +12,11 @@ import polars as pl
 from connectors.formats import Format
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
+from connectors.formats.text.lines import shown_text
 from connectors.mqtt.connection import Received
 from connectors.mqtt.options import MqttOptions
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
-from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
-SHOWN_BYTES = 1000
-"""So much of an unusable payload is stored with its rejection."""
 _CELLS = 4_000_000
 """The limit of records times names in a batch: messages without common names would otherwise need quadratic memory."""
 _ANY = msgspec.json.Decoder(msgspec.Raw)
@@ -98,8 +96,7 @@ class RecordCollector(msgspec.Struct):
 
     def _reject(self, message: Received, fault: str) -> None:
         self.number += 1
-        shown = escape_stray_bytes(message.payload[:SHOWN_BYTES].decode("utf-8", "surrogateescape"))
-        record = {"text": shown, **(message.facts or {})}
+        record = {"text": shown_text(message.payload), **(message.facts or {})}
         reason = f"The message of the topic {message.topic!r} {fault.rstrip('.')}."
         self._rejects.append(Reject(position=self.number, reason=reason, record=record))
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 
 import msgspec
 
@@ -35,7 +36,7 @@ _MAX_SIGNATURES = 10
 _MAX_ID = 256
 
 
-class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
+class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Decoded records of one request. ``id``: empty if the client sends none.
 
     ``stored`` becomes a text when the records are durable: why all of them are rejected; empty: they are not. It becomes None if
@@ -47,7 +48,7 @@ class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     stored: Future[str | None] = msgspec.field(default_factory=Future)
 
-    @property
+    @cached_property
     def fields(self) -> frozenset[str]:
         """The fields of the records."""
         return frozenset(name for chunk in self.chunks for name in chunk.records.columns)

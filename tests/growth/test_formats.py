@@ -3,6 +3,7 @@
 Processor time is compared, because the work is done in C as well. Only quadratic work fails: 16 times as much.
 """
 
+import gc
 import io
 import time
 from collections.abc import Callable
@@ -44,6 +45,11 @@ CASES: dict[str, Case] = {
     "ndjson: depth": ("a.ndjson", lambda n: '{"k":' * n + "1" + "}" * n + "\n", None),
     "ndjson: depth of an array": ("a.ndjson", lambda n: '{"k":' + "[" * n + "]" * n + "}\n", None),
     "ndjson: names in depth": ("a.ndjson", lambda n: ('{"k":' * 90 + "1" + "}" * 90 + "\n") * (n // 50), None),
+    "ndjson: fields below a long name": (
+        "a.ndjson",
+        lambda n: '{"' + "k" * 20 * n + '":{' + ",".join(f'"k{at}":1' for at in range(n // 10)) + "}}\n",
+        None,
+    ),
     "json: items": ("a.json", lambda n: "[" + ",".join(['{"k":{"l":"}]"}}'] * n) + "]", None),
     "json: depth": ("a.json", lambda n: "[" * n + "]" * n, None),
     "json: depth of objects": ("a.json", lambda n: '{"k":' * n + "1" + "}" * n, None),
@@ -67,6 +73,11 @@ CASES: dict[str, Case] = {
     "toml: parts of a quoted name": ("a.toml", lambda n: "'k' . " * n + "k = 1\n", None),
     "toml: parts of a table": ("a.toml", lambda n: "[" + "k." * n + "k]\na = 1\n", None),
     "toml: tables": ("a.toml", lambda n: "".join(f"[k.k{at}]\na = 1\n" for at in range(n // 4)), None),
+    "toml: fields below a long name": (
+        "a.toml",
+        lambda n: "[" + "k" * 20 * n + "]\n" + "".join(f"k{at} = 1\n" for at in range(n // 10)),
+        None,
+    ),
     "toml: depth": ("a.toml", lambda n: "k = " + "[" * n + "]" * n + "\n", None),
     "toml: text": ("a.toml", lambda n: "k = '" + "a.b " * 5 * n + "'\n", None),
     "toml: quotes": ("a.toml", lambda n: 'k = "' + '\\"' * 5 * n + '"\n', None),
@@ -86,6 +97,18 @@ CASES: dict[str, Case] = {
     "xml: equal children": ("a.xml", lambda n: "<r><a>" + "<k>1</k>" * n + "</a></r>", None),
     "xml: attributes": ("a.xml", lambda n: "<r><a " + "".join(f"k{at}='1' " for at in range(n // 4)) + "/></r>", None),
     "xml: length of a name": ("a.xml", lambda n: f"<r><{'k' * 5 * n}/></r>", None),
+    "xml: children below a long name": (
+        "a.xml",
+        lambda n: (
+            f"<r><a><{'k' * 20 * n}>" + "".join(f"<k{at}/>" for at in range(n // 10)) + f"</{'k' * 20 * n}></a></r>"
+        ),
+        None,
+    ),
+    "xml: attributes below a long name": (
+        "a.xml",
+        lambda n: f"<r><a><{'k' * 20 * n} " + "".join(f"k{at}='' " for at in range(n // 10)) + "/></a></r>",
+        None,
+    ),
     "reqif: depth": ("a.reqif", lambda n: "<REQ-IF>" + "<a>" * n, None),
     "reqif: attributes of one name": (
         "a.reqif",
@@ -118,6 +141,7 @@ CASES: dict[str, Case] = {
         lambda n: f"<I n='1'><t>{'x' * 20 * n}</t>" + "<I n='2'/>" * n + "</I>",
         NESTED_XML,
     ),
+    "nested xml: text between records": ("a.xml", lambda n: "<I>" + ("<I/>" + "x" * 200) * n + "</I>", NESTED_XML),
     "nested xml: names": (
         "a.xml",
         lambda n: "<r>" + "".join(f"<I n='1'><k{at}/></I>" for at in range(n // 2)) + "</r>",
@@ -160,12 +184,15 @@ CASES: dict[str, Case] = {
 def seconds(case: Case, size: int) -> float:
     name, make, file_format = case
     data = make(size).encode()
+    gc.disable()  # its work depends on the objects of all other tests, too
     started = time.process_time()
     try:
         for chunk in resolve_format(name, file_format).read(io.BytesIO(data), name):
             assert chunk.records.height == chunk.positions.len()
     except SourceBroken:
         pass  # most of these files are none
+    finally:
+        gc.enable()
     return time.process_time() - started
 
 

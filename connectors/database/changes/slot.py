@@ -75,7 +75,8 @@ SELECT json_build_object(
   'filtered', (SELECT bool_or(filter IS NOT NULL) FROM published),
   'relations', (SELECT json_agg(oid::bigint) FROM tree),
   'identified', (SELECT bool_and(CASE c.relreplident WHEN 'f' THEN true WHEN 'n' THEN false ELSE coalesce(
-      (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+      (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a
+         ON a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
        WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END), '{{}}'
     ) @> ARRAY[{key}]::text[] END) FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE c.relkind = 'r')
 )::text

@@ -23,13 +23,12 @@ from connectors.formats.csv.tolerant import (
     iter_records,
 )
 from connectors.formats.frames import rows_to_frame
+from connectors.formats.text.lines import SHOWN, shown_text
 from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
 """The rest of a file up to this size is read record by record: for these records a call of polars costs more."""
-
-_SHOWN_BYTES = 1000
 
 
 class BlockReader:
@@ -128,7 +127,7 @@ class BlockReader:
     def _find_reject(self, record: bytes, fields: Sequence[str], row: int, *, is_last: bool) -> Reject | None:
         """Return the reject of a record; None if it is valid. ``is_last``: the file ends with it."""
         if len(record) > self._record_bytes:
-            return self._reject_too_large(record[:_SHOWN_BYTES], row, count_extra_lines(record))
+            return self._reject_too_large(record, row, count_extra_lines(record))
         reason = ""
         if record.startswith(BOM_UTF8):
             record = record[len(BOM_UTF8) :]
@@ -149,7 +148,7 @@ class BlockReader:
 
     def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
         """Reject a too large record, which begins with ``buffer``. Return the chunk, and what was read after the record."""
-        beginning = buffer[:_SHOWN_BYTES]
+        beginning = buffer[:SHOWN]
         scanner = RecordScanner(self._dialect)
         offset, lines = location.offset, 0
         rest = b""
@@ -177,8 +176,7 @@ class BlockReader:
             f"The row is larger than {self._record_bytes} bytes and spans {lines} more lines. Most often a quote was"
             " opened and not closed; check the beginning of the row."
         )
-        text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
-        return Reject(position=row, reason=reason, record={"text": text})
+        return Reject(position=row, reason=reason, record={"text": shown_text(beginning)})
 
 
 def _describe_cut(fields: Sequence[str], columns: int) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field
 from connectors.formats.documents.ini import parse_ini
 from connectors.formats.documents.parser import DocumentInvalid, Parser, flatten, parse_toml, parse_yaml
 from connectors.formats.frames import records_to_frame
+from connectors.formats.name_limit import NamesTooLong
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.format import Format
@@ -48,9 +49,11 @@ class _Document(Format):
                 f"{name} has a byte order mark in line {line}, because another file was appended there. Drop each of them alone."
             )
         try:
-            record = flatten(type(self).parser(text), name)
+            record = flatten(type(self).parser(text), name, len(text))
         except DocumentInvalid as error:
             raise SourceBroken(f"{name} can't be read as {self.label}: {error}.") from error
+        except NamesTooLong as error:
+            raise SourceBroken(f"{name} {error}.") from error
         except RecursionError as error:
             raise SourceBroken(f"{name} can't be read as {self.label}: it is nested too deeply.") from error
         yield RecordChunk(

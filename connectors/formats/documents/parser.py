@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from connectors.formats.name_limit import NameLimit
 from ingestd.sdk import SourceBroken
 
 DocumentValue: TypeAlias = "str | Sequence[DocumentValue] | Mapping[str, DocumentValue] | None"
@@ -147,25 +148,29 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def flatten(document: DocumentValue, name: str) -> dict[str, str | None]:
-    """Return the record of a document. ``name`` names the file in errors.
+def flatten(document: DocumentValue, name: str, length: int) -> dict[str, str | None]:
+    """Return the record of a document of ``length`` characters. ``name`` names the file in errors.
 
     Raises:
         SourceBroken: the document is no mapping, is empty, or two of its joined names are equal.
+        NamesTooLong: its joined names are too long.
     """
     record: dict[str, str | None] = {}
     if isinstance(document, Mapping):
-        _add_fields(record, document, "", name)
+        _add_fields(record, document, "", name, NameLimit(lambda: length))
     if not record:
         raise SourceBroken(f"{name} holds no names with values, so it has no record.")
     return record
 
 
-def _add_fields(record: dict[str, str | None], part: Mapping[str, DocumentValue], prefix: str, name: str) -> None:
+def _add_fields(
+    record: dict[str, str | None], part: Mapping[str, DocumentValue], prefix: str, name: str, limit: NameLimit
+) -> None:
+    limit.add(len(part) * len(prefix))
     for key, value in part.items():
         full = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            _add_fields(record, value, f"{full}.", name)
+            _add_fields(record, value, f"{full}.", name, limit)
             continue
         if full in record:
             raise SourceBroken(f"{name} has two values with the name {full!r} after nested names are joined by dots.")

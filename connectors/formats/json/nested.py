@@ -14,10 +14,10 @@ from connectors.formats.ndjson.exact import LineUnreadable, NameRepeated, parse_
 from connectors.formats.nested import NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.text import DETECT, open_text
+from connectors.formats.text.lines import shown_text
 from ingestd.sdk import SourceBroken, require_depth
-from ingestd.sdk.formats.record_chunk import RecordChunk, escape_stray_bytes
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
-_SHOWN_BYTES = 1000
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ENCODER = msgspec.json.Encoder()
@@ -60,12 +60,12 @@ class _Finder:
         """Return the outermost records of a JSON text. A text that can't be read is one record with a fault."""
         try:
             require_depth(text)
+            found: list[msgspec.Raw] = []
             if self._id and text.startswith(b"{") and _has(_OBJECT.decode(text), self._id):
                 self.matched = self._member == "*"
-                found = [text]
+                found.append(msgspec.Raw(text))
             else:
-                found = []
-                self._without_items(text, found)
+                self._without_items(msgspec.Raw(text), found)
             require_unique_names(text)
             return [self._item(one) for one in found]
         except (msgspec.DecodeError, UnicodeDecodeError, NameRepeated):
@@ -73,53 +73,58 @@ class _Finder:
         except RecursionError:
             fault = "is nested too deeply"
         self.matched = True
-        return [NestedItem(fields=_shown(text), fault=fault)]
+        return [NestedItem(fields={"text": shown_text(text)}, fault=fault)]
 
-    def _item(self, text: bytes) -> NestedItem:
-        if not text.startswith(b"{"):
-            return NestedItem(fields=_shown(text), fault="is JSON but not an object")
-        inside: list[bytes] = []
-        own = self._without_items(text, inside) or b"{}"
+    def _item(self, value: msgspec.Raw) -> NestedItem:
+        if _first(value) != "{":
+            return NestedItem(fields={"text": shown_text(bytes(value))}, fault="is JSON but not an object")
+        inside: list[msgspec.Raw] = []
+        own = bytes(self._without_items(value, inside) or b"{}")
         items = [self._item(one) for one in inside]
         try:
             return NestedItem(fields=parse_record(own), items=items)
         except LineUnreadable as error:
-            return NestedItem(fields=_shown(own), items=items, fault=str(error))
+            return NestedItem(fields={"text": shown_text(own)}, items=items, fault=str(error))
 
-    def _without_items(self, text: bytes, found: list[bytes]) -> bytes | None:
+    def _without_items(self, value: msgspec.Raw, found: list[msgspec.Raw]) -> msgspec.Raw | None:
         """Return an object or array without the outermost records in it, which are added to ``found``.
 
         The result is None if there was nothing else in it.
         """
-        is_object = text.startswith(b"{")
-        members = _OBJECT.decode(text).items() if is_object else [("", raw) for raw in _ARRAY.decode(text)]
-        pairs = [(name, bytes(raw)) for name, raw in members]
+        is_object = _first(value) == "{"
+        pairs = list(_OBJECT.decode(value).items()) if is_object else [("", item) for item in _ARRAY.decode(value)]
         if is_object and not self.matched:
             for name, _ in pairs:
                 self.names.add(name)
-        left = [(name, value, self._left_of(name, value, found)) for name, value in pairs]
-        if all(rest is value for _, value, rest in left):
-            return text
-        kept = [(name, msgspec.Raw(rest)) for name, _, rest in left if rest is not None]
-        return _ENCODER.encode(dict(kept) if is_object else [raw for _, raw in kept]) if kept else None
+        left = [(name, one, self._left_of(name, one, found)) for name, one in pairs]
+        if all(rest is one for _, one, rest in left):
+            return value
+        kept = [(name, rest) for name, _, rest in left if rest is not None]
+        return msgspec.Raw(_ENCODER.encode(dict(kept) if is_object else [rest for _, rest in kept])) if kept else None
 
-    def _left_of(self, name: str, value: bytes, found: list[bytes]) -> bytes | None:
+    def _left_of(self, name: str, value: msgspec.Raw, found: list[msgspec.Raw]) -> msgspec.Raw | None:
         """Return the value of a member without the records in it; None if nothing is left. Items of an array have no name."""
-        if value[:1] not in {b"{", b"["}:
+        first = _first(value)
+        if first not in "{[":
             return value
         if name and name == self._member:
             self.matched = True
-            found += map(bytes, _ARRAY.decode(value)) if value.startswith(b"[") else [value]
+            found += _ARRAY.decode(value) if first == "[" else [value]
             return None
-        if value.startswith(b"{") and self._is_item(_OBJECT.decode(value)):
+        if self._id and first == "{" and self._is_item(_OBJECT.decode(value)):
             self.matched = self.matched or self._member == "*"
             found.append(value)
             return None
         return self._without_items(value, found)
 
     def _is_item(self, members: Mapping[str, msgspec.Raw]) -> bool:
-        """Return whether an object is a record although it is in no member of the name."""
-        return bool(self._id) and (self._member == "*" or self._member in members) and _has(members, self._id)
+        """Return whether an object is a record although it is in no member of the name, because it has the identifier."""
+        return (self._member == "*" or self._member in members) and _has(members, self._id)
+
+
+def _first(value: msgspec.Raw) -> str:
+    """Return the first character of a JSON text."""
+    return chr(memoryview(value)[0])
 
 
 def _has(members: Mapping[str, msgspec.Raw], field: str) -> bool:
@@ -127,9 +132,7 @@ def _has(members: Mapping[str, msgspec.Raw], field: str) -> bool:
     if field in members:
         return True
     return any(
-        field.startswith(f"{name}.")
-        and bytes(raw).startswith(b"{")
-        and _has(_OBJECT.decode(raw), field[len(name) + 1 :])
+        field.startswith(f"{name}.") and _first(raw) == "{" and _has(_OBJECT.decode(raw), field[len(name) + 1 :])
         for name, raw in members.items()
     )
 
@@ -141,7 +144,3 @@ def _fault(text: bytes) -> str:
     except LineUnreadable as error:
         return str(error)
     return "is not valid JSON"
-
-
-def _shown(text: bytes) -> dict[str, str | None]:
-    return {"text": escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))}

@@ -10,14 +10,14 @@ import polars as pl
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
+from connectors.formats.text.lines import shown_text
 from ingestd.sdk import Reject
-from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, escape_stray_bytes, row_positions
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 CELLS = 4_000_000
 """The limit of records times names in a frame: objects without common names would otherwise need quadratic memory."""
 
 _BLANK = b" \t\r\n"
-_SHOWN_BYTES = 1000
 
 
 def read_block(block: bytes, location: RecordLocation, record_bytes: int, cells: int) -> Iterator[RecordChunk]:
@@ -103,8 +103,8 @@ def _read_one_by_one(
             except LineUnreadable as error:
                 fault = str(error)
         if fault:
-            shown = escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
-            rejects.append(Reject(position=number, reason=f"{unit} {number} {fault}.", record={"text": shown}))
+            reason = f"{unit} {number} {fault}."
+            rejects.append(Reject(position=number, reason=reason, record={"text": shown_text(text)}))
     names = field_names(rows)
     if len(names) * len(rows) > cells:
         raise TooManyCells

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from connectors.formats.name_limit import NameLimit, NamesTooLong
 from ingestd.sdk import require_depth
 
 JsonRecord: TypeAlias = dict[str, str | None]
@@ -42,14 +43,14 @@ def parse_record(line: bytes) -> JsonRecord:
     becomes its fields under dotted names, an array its JSON text as written.
 
     Raises:
-        LineUnreadable: the line is no JSON, no object or not UTF-8, has no fields, repeats a name at any depth, or two of its
-            fields flatten to one name.
+        LineUnreadable: the line is no JSON, no object or not UTF-8, has no fields, repeats a name at any depth, two of its
+            fields flatten to one name, or its names are too long when they are joined.
     """
     record: JsonRecord = {}
     try:
         require_depth(line)
-        require_unique_names(line, _add_fields(record, _object(line), ""))
-    except NameRepeated as error:
+        require_unique_names(line, _add_fields(record, _object(line), "", NameLimit(lambda: len(line))))
+    except (NameRepeated, NamesTooLong) as error:
         raise LineUnreadable(str(error)) from None
     except RecursionError:
         raise LineUnreadable("is nested too deeply") from None
@@ -70,19 +71,20 @@ def _object(text: bytes | msgspec.Raw) -> Mapping[str, msgspec.Raw]:
         raise LineUnreadable("holds bytes that are not UTF-8") from None
 
 
-def _add_fields(record: JsonRecord, fields: Mapping[str, msgspec.Raw], prefix: str) -> int:
+def _add_fields(record: JsonRecord, fields: Mapping[str, msgspec.Raw], prefix: str, limit: NameLimit) -> int:
     """Add the fields of an object, and return how many members it has, with those of the objects in it."""
     members = len(fields)
+    limit.add(members * len(prefix))
     for name, raw in fields.items():
-        full, text = prefix + name, bytes(raw)
+        full, text = prefix + name, memoryview(raw)
         value: str | None
-        match text[:1]:
-            case b"{":
-                members += _add_fields(record, _object(raw), f"{full}.")
+        match chr(text[0]):
+            case "{":
+                members += _add_fields(record, _object(raw), f"{full}.", limit)
                 continue
-            case b'"':
+            case '"':
                 value = _string(raw)
-            case b"n":
+            case "n":
                 value = None
             case _:
                 value = _source(text)
@@ -101,9 +103,9 @@ def _string(raw: msgspec.Raw) -> str:
         raise LineUnreadable("holds bytes that are not UTF-8") from None
 
 
-def _source(text: bytes) -> str:
+def _source(text: memoryview) -> str:
     try:
-        return text.decode()
+        return str(text, "utf-8")
     except UnicodeDecodeError:
         raise LineUnreadable("holds bytes that are not UTF-8") from None
 

@@ -1,6 +1,25 @@
-"""Why a line of text can't be used, whatever the format of its fields."""
+"""Lines of text, whatever the format of their fields: decoding, why one can't be used, and what is kept of a rejected one."""
 
 from __future__ import annotations
+
+from codecs import BOM_UTF8
+from typing import Final
+
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
+
+SHOWN: Final = 1000
+"""The number of bytes or characters that are kept of a rejected text."""
+
+
+def decode_line(line: bytes) -> str:
+    """Return a line without its line end and byte order mark. Bytes that are not UTF-8 become lone surrogates."""
+    return line.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
+
+
+def shown_text(text: str | bytes) -> str:
+    r"""Return the beginning of a rejected text. Bytes that are not UTF-8 become ``\xff``."""
+    shown = text[:SHOWN]
+    return escape_stray_bytes(shown if isinstance(shown, str) else shown.decode("utf-8", "surrogateescape"))
 
 
 def line_fault(line: str, subject: str, encoding: str) -> str:

@@ -7,10 +7,11 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from connectors.formats.members import MemberNames
+from connectors.formats.name_limit import NamesTooLong
 from connectors.formats.nested import ANYWHERE, NestedItem, nested_records
 from connectors.formats.record_chunks import make_chunks
 from connectors.formats.xml.reader import find_elements
-from connectors.formats.xml.record import flatten_element, local_name
+from connectors.formats.xml.record import flatten_element, local_name, shorten_element
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
@@ -42,7 +43,7 @@ def read_nested(
             return None
         found = [one] if is_item(one) else _take_items(one, is_item)
         matched = matched or bool(found)
-        return [_item(item, is_item, names) for item in found]
+        return [_item(item, is_item, names) for item in found] or None
 
     def is_kept(above: Sequence[Element], _: Element) -> bool:
         return element == "*" or any(map(is_item, above))
@@ -72,23 +73,27 @@ def _has(element: Element, field: str) -> bool:
 
 
 def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset[str]) -> NestedItem:
-    inside = _take_items(element, is_item)
-    fields = flatten_element(element, lists) or {"text": ""}
-    return NestedItem(fields=fields, items=[_item(one, is_item, lists) for one in inside])
+    items = [_item(one, is_item, lists) for one in _take_items(element, is_item)]
+    try:
+        return NestedItem(fields=flatten_element(element, lists) or {"text": ""}, items=items)
+    except NamesTooLong as error:
+        return NestedItem(fields=shorten_element(element), items=items, fault=str(error))
 
 
 def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[Element]:
     """Remove the outermost records in an element from it, and elements that had nothing else; return the records."""
     taken: list[Element] = []
     kept: list[Element] = []
+    texts = [element.text or "", *(child.tail or "" for child in element)]
     for child in element:
-        inside = [child] if is_item(child) else _take_items(child, is_item)
+        is_record = is_item(child)
+        inside = [child] if is_record else _take_items(child, is_item)
         taken += inside
-        if inside and (child in inside or not (len(child) or child.attrib or child.text)):
-            element.text = f"{element.text or ''}{child.tail or ''}".strip()
-        else:
+        if not is_record and (not inside or len(child) or child.attrib or child.text):
             kept.append(child)
     if len(kept) < len(element):
         element[:] = kept
-        element.text = (element.text or "").strip()
+        element.text = "".join(texts).strip()
+        for child in kept:
+            child.tail = None
     return taken

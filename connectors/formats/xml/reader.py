@@ -14,9 +14,10 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.members import MemberNames
-from connectors.formats.record_chunks import FieldTexts, make_chunks
-from connectors.formats.xml.record import flatten_element, local_name
-from ingestd.sdk import SourceBroken
+from connectors.formats.name_limit import NamesTooLong
+from connectors.formats.record_chunks import FieldTexts, Unusable, make_chunks
+from connectors.formats.xml.record import flatten_element, local_name, shorten_element
+from ingestd.sdk import SourceBroken, shortened
 from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk
 
 _MAX_DEPTH = 200
@@ -38,13 +39,18 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
     wanted = tuple(path) or ("*",)
     reached = _PathEnd(wanted)
 
-    def record(above: Sequence[Element], element: Element) -> FieldTexts | None:
+    def record(above: Sequence[Element], element: Element) -> FieldTexts | Unusable | None:
         if len(above) > len(wanted):
             return None
         reached.note(above, element)
         if len(above) < len(wanted) or not _fits([*above[1:], element], wanted):
             return None
-        return flatten_element(element, names)
+        try:
+            return flatten_element(element, names)
+        except NamesTooLong as error:
+            return Unusable(
+                reason=f"The element {shortened(local_name(element.tag))!r} {error}.", record=shorten_element(element)
+            )
 
     yield from make_chunks(
         find_elements(

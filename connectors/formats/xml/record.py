@@ -5,11 +5,13 @@ This module performs no I/O.
 
 from __future__ import annotations
 
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 import msgspec
 
+from connectors.formats.name_limit import NameLimit
 from connectors.formats.record_chunks import FieldTexts
+from connectors.formats.text.lines import shown_text
 
 
 def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> FieldTexts:
@@ -18,11 +20,20 @@ def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> Fi
     Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON
     list of their texts. An element without text or children becomes the empty text. ``lists``: the joined names of children
     that become a JSON list of objects, also if there is only one.
+
+    Raises:
+        NamesTooLong: the joined names are too long.
     """
+    limit = NameLimit(lambda: len(tostring(element, encoding="unicode")))
     return {
         name: value if isinstance(value, str) else bytes(value).decode()
-        for name, value in _flatten(element, lists, "").items()
+        for name, value in _flatten(element, lists, "", limit).items()
     }
+
+
+def shorten_element(element: Element) -> FieldTexts:
+    """Return what is kept of an element that is rejected: the beginning of its XML."""
+    return {"text": shown_text(tostring(element, encoding="unicode"))}
 
 
 def local_name(tag: str) -> str:
@@ -30,15 +41,17 @@ def local_name(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def _flatten(element: Element, lists: frozenset[str], path: str) -> dict[str, str | msgspec.Raw]:
+def _flatten(element: Element, lists: frozenset[str], path: str, limit: NameLimit) -> dict[str, str | msgspec.Raw]:
     """Return the fields of an element. ``path``: the joined name of the list that it is in, with a dot after it."""
     texts: dict[str, list[str]] = {}
     objects: dict[str, list[dict[str, str | msgspec.Raw]]] = {}
 
     def fill(part: Element, prefix: str) -> None:
+        children = list(part)
+        if prefix and (children or part.attrib):
+            limit.add(len(prefix) * (len(part.attrib) + len(children)))
         for name, value in part.attrib.items():
             texts.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
-        children = list(part)
         text = part.text or ""
         if children:
             text = "".join([text, *(child.tail or "" for child in children)]).strip()
@@ -49,7 +62,7 @@ def _flatten(element: Element, lists: frozenset[str], path: str) -> dict[str, st
         for child in children:
             name = f"{prefix}{local_name(child.tag)}"
             if f"{path}{name}" in lists:
-                objects.setdefault(name, []).append(_flatten(child, lists, f"{path}{name}."))
+                objects.setdefault(name, []).append(_flatten(child, lists, f"{path}{name}.", limit))
             else:
                 fill(child, f"{name}.")
 

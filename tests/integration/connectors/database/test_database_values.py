@@ -104,6 +104,14 @@ def test_the_primary_key_has_the_order_of_the_catalogue_and_a_view_has_none(data
     assert list(database.connector(query=f"SELECT * FROM {view}").primary_key()) == []
 
 
+def test_a_column_that_the_index_of_the_primary_key_includes_is_no_part_of_the_key(postgresql: Any) -> None:
+    table = postgresql.name("p")
+    postgresql.do(
+        f"CREATE TABLE {table} (mass int, revision text, number text, PRIMARY KEY (number, revision) INCLUDE (mass))"
+    )
+    assert list(postgresql.connector(table=table).primary_key()) == ["number", "revision"]
+
+
 def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT)")
     database.do(f"INSERT INTO {database.name('p')} VALUES (NULL, 'x'), (2, 'y')")

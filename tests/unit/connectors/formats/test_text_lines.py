@@ -65,8 +65,36 @@ def test_a_record_above_the_size_limit_is_rejected_and_the_next_ones_are_read(mo
     trace = b"t1 a\nt2 b\n" + b"  at x\n" * 50 + b"t3 c\n  at y\n"
     found = read(TRACE, trace)
     assert [(at, fields["time"]) for at, fields in located(found)] == [(1, "t1"), (53, "t3")]
-    assert set(rejects(found)) > {2}
+    assert set(rejects(found)) == {2}
     assert found[-1].end.offset == len(trace)
+
+
+@pytest.mark.parametrize("line", [b"  at x\n", b"  " + b"x" * 300 + b"\n"])
+@pytest.mark.parametrize("end", [b"", b"\n", b"t3 c", b"t3 c\n", b"\nt3 c\n  at y\nt4 d", b"  at the end"])
+@pytest.mark.parametrize("block_bytes", [1, 7, 50, 150])
+def test_all_lines_of_a_record_above_the_size_limit_are_rejected_with_it(
+    monkeypatch: pytest.MonkeyPatch, line: bytes, end: bytes, block_bytes: int
+) -> None:
+    monkeypatch.setattr(text_lines, "RECORD_BYTES", 200)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", block_bytes)
+    head = b"t1 a\nt2 b\n" + line * 60
+    found = read(TRACE, head + end)
+    texts = [text.split(" ")[0] for text in end.decode().split("\n")]
+    assert [(at, fields["time"]) for at, fields in located(found) if at != 1] == [
+        (63 + at, text) for at, text in enumerate(texts) if text.startswith("t")
+    ]
+    assert set(rejects(found)) == {2}
+    assert found[-1].end.offset == len(head + end)
+    assert found[-1].end.row == len((head + end).removesuffix(b"\n").split(b"\n"))
+
+
+def test_a_record_may_be_longer_than_what_is_searched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(b"t%d a\n%s" % (at % 10, b"  at x\n" * (at % 4)) for at in range(100))
+    whole = read(TRACE, data)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", 60)
+    for tail in range(1, 60):
+        monkeypatch.setattr(text_lines, "_TAIL_BYTES", tail)
+        assert located(read(TRACE, data)) == located(whole)
 
 
 def test_ignored_lines_are_counted_over_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:

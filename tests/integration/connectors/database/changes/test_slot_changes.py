@@ -313,6 +313,12 @@ UNUSABLE = [
         "replica identity of the table does not hold key",
         "ALTER TABLE p REPLICA IDENTITY DEFAULT",
     ),
+    (
+        """ALTER TABLE p ALTER v SET NOT NULL; CREATE UNIQUE INDEX other ON p (v) INCLUDE (id);
+        ALTER TABLE p REPLICA IDENTITY USING INDEX other""",
+        "replica identity of the table does not hold key",
+        "ALTER TABLE p REPLICA IDENTITY DEFAULT",
+    ),
     ("ALTER ROLE reader NOREPLICATION", "The user lacks REPLICATION", "ALTER ROLE reader REPLICATION"),
 ]
 
