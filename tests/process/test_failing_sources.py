@@ -51,7 +51,7 @@ def test_a_source_that_fails_to_report_is_named_by_the_status_the_health_and_the
     sentence = "The connector failed to {}: RuntimeError: Symlink loop. Please report it."
     with listening_daemon(tmp_path, config) as (daemon, client):
         daemon.wait_for("partition_settled")
-        status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
+        status = json.loads(here(tmp_path, "status", "--json", "-c", str(config)).stdout)
         (state,) = status["states"]
         assert state["state"] == "attention"
         expected = [sentence.format(what) for what in ("report its notices", "count the files that wait")]

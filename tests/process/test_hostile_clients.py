@@ -40,7 +40,7 @@ KEYS = 4
 ADDRESSES = ("127.0.0.2",) * 25 + tuple(f"127.0.1.{number}" for number in range(1, 26))
 MANY_ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 51))
 ROUNDS = 20
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 """How long the well-behaved client waits for a response, on a slow machine, too."""
 ENTRIES = 4_000
 
@@ -151,7 +151,7 @@ def seconds_of_requests(running: Running, name: str) -> list[float]:
         httpx.Client(base_url=running.admin, headers={"Connection": "close"}) as operator,
     ):
         for client in (http, browser, operator):
-            client.timeout = httpx.Timeout(PATIENCE_SECONDS)
+            client.timeout = httpx.Timeout(TIMEOUT_SECONDS)
         assert browser.post("/ui/sign-in", data={"key": key_of_browser}).status_code == 303
         requests: Sequence[tuple[httpx.Client, str, str, object]] = (
             (http, "POST", f"{running.sink}/mass", {"key": "first", "value": "2"}),

@@ -427,7 +427,7 @@ async def test_a_stream_is_restored_and_an_equal_record_of_a_later_run_is_left(s
     assert stage.held() == []
 
 
-class FullDiskStage(Stage):
+class FullDiskStage(RollbackStage):
     """Three entries with three values, and a disk that is full after the first key of a rollback."""
 
     def __init__(self, path: Path) -> None:
