@@ -172,8 +172,10 @@ def test_the_run_that_gave_a_value_is_kept_after_later_runs_named_the_value_agai
         rows = [("mass", "1")] if number else []
         rejects = [] if number else [(Reject(position=9, reason="No number."), None)]  # so that equal records count
         run = intake.begin_run(log.id, snapshot=False, whole=True)
-        intake.commit(run, entries=entries(rows), records=1, rejects=rejects, cursor=number, facts={"file.name": "log"})
-        intake.finish_run(run, cursor=number, seen=None, deletes="keep")
+        intake.commit(
+            run, entries=entries(rows), records=1, rejects=rejects, cursor={"at": number}, facts={"file.name": "log"}
+        )
+        intake.finish_run(run, cursor={"at": number}, seen=None, deletes="keep")
     assert intake.pruner.prune().runs
     plan = world.mirror.status.rollback_plan(RunSelection(run=2))
     assert [(one.key, one.restored) for one in plan.keys] == [("mass", None)]

@@ -431,7 +431,7 @@ class FullDiskStage(RollbackStage):
     """Three entries with three values, and a disk that is full after the first key of a rollback."""
 
     def __init__(self, path: Path) -> None:
-        self.disk = type("Disk", (FullDisk,), {})
+        self.disk: type[FullDisk] = type("Disk", (FullDisk,), {})
         super().__init__(path, factory=self.disk)
         self.pipeline()
         _, self.second, self.third = (self.write(dict.fromkeys("abc", value)) for value in "123")
