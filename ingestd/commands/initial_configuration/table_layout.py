@@ -82,7 +82,7 @@ class _Table:
         self._valued = [
             at
             for at, texts in enumerate(filled)
-            if len(texts) * 10 >= len(lower) * 3 and sum(map(_is_value, texts)) * 10 >= len(texts) * 7
+            if len(texts) * 10 >= len(lower) * 3 and sum(map(_is_value, texts)) * 10 >= len(texts) * 6
         ]
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 

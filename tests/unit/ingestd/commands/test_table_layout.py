@@ -26,6 +26,8 @@ def rows(text: str) -> list[tuple[int, list[str]]]:
         ("part;mass;length\n;kg;mm\nA;1;2", (1, 1, True)),
         ("part;mass;;length;\n;min;max;min;max\nA;1;2;3;4\nB;1;2;3;4", (1, 2, False)),
         ("part;mass;;length;\n;min;max;min;max\n;kg;kg;mm;mm\nA;1;2;3;4\nB;1;2;3;4", (1, 2, True)),
+        # Two records below a unit row are two thirds of the last third.
+        ("a\na\na;a\na\na;a\npart;mass;length\n;kg;mm\nA-1;1;2\nA-2;3;4", (6, 1, True)),
         ("part;null\n;kg\nA;1\nB;2", (1, 1, True)),
         ("part;mass;mass\nA;1;2\nB;3;4", (1, 1, False)),
         ("day;mass\n2026-01-01;n/a\n2026-01-02;1\n2026-01-03;2", (1, 1, False)),
