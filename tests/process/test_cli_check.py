@@ -159,7 +159,7 @@ service: {{url: {UNREACHABLE}, api_key: k}}
 state: var/ingestd.db
 pipelines:
   - name: files
-    source: {{connector: directory, path: drop, settle_seconds: 0.1}}
+    source: {{connector: directory, path: drop, settle_seconds: 0}}
     entries: {{key: "{{part}}", value: "{{mass}}"}}
     sink: {{workspace: w, label: a}}
   - name: table
@@ -196,7 +196,7 @@ service: {{url: {UNREACHABLE}, api_key: k}}
 state: var/ingestd.db
 pipelines:
   - name: file
-    source: {{connector: file, path: a.json, settle_seconds: 0}}
+    source: {{connector: file, path: a.json, settle_seconds: 0.1}}
     entries: {{each: parts, key: "{{number}}", value: "{{mass}}"}}
     sink: {{workspace: w, label: a}}
 """)

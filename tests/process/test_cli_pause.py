@@ -153,8 +153,8 @@ def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Pat
         assert refused.stderr.endswith("'ingestd resume live' ends the pause.\n")
         assert "It is paused since" in here(tmp_path, "why", "live/b.csv").stdout
         assert daemon.stop() == 0
-    with running_daemon(tmp_path, "run") as (daemon, _):
-        daemon.wait_for("daemon_ready")
+    with running_daemon(tmp_path, "run") as (daemon, manager):
+        manager.wait_for("READY")  # commands find it from then on
         assert here(tmp_path, "reload").returncode == 0
         write("hourly", "c", "3")
         here(tmp_path, "run", "hourly")

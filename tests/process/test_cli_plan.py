@@ -94,17 +94,20 @@ def test_rows_limits_what_is_shown_and_nothing_that_is_counted(scene: PlanScene)
     assert "A sync would create 30," in found.stdout
 
 
-def test_a_plan_writes_nothing_and_sends_nothing(scene: PlanScene) -> None:
+def test_a_plan_writes_nothing_and_sends_nothing(scene: PlanScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = scene.path.with_name("temporary")
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     scene.write_parts({"a": "1"})
     scene.write_drop("two.csv", [("f", "60")])
     scene.write_drop("broken.xlsx", [("no", "workbook")])
     scene.append_readings([("p", "2")])
     scene.server.forget_requests()
-    before, temporary = scene.fingerprint(), _temporary_folders()
+    before = scene.fingerprint()
     assert scene.here("plan", "--exit-code").returncode == 5
     assert scene.fingerprint() == before
     assert scene.server.requests == []
-    assert _temporary_folders() == temporary
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_plan_before_the_first_sync_creates_no_state_file(tmp_path: Path) -> None:
@@ -364,10 +367,6 @@ def test_a_plan_is_executed_at_the_service(tmp_path: Path) -> None:
         assert folder.here("sync", "--plan", saved).returncode == 0
         assert service.values() == {"417.mass": "0.35", "418.mass": "1", "419.mass": "2"}
         assert json.loads(folder.here("status", "--json").stdout)["pending"] == 0
-
-
-def _temporary_folders() -> set[str]:
-    return {path.name for path in Path(tempfile.gettempdir()).glob("ingestd-plan-*")}
 
 
 def test_a_plan_says_what_a_sync_says_of_repeated_keys(scene: PlanScene) -> None:

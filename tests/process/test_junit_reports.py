@@ -22,19 +22,9 @@ def test_number(number, request):
 
 def report(folder: Path, bad: int) -> ET.ElementTree[ET.Element]:
     (folder / "test_rig.py").write_text(TESTS.replace("{bad}", str(bad)))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:randomly",
-        "-p",
-        "no:cacheprovider",
-        "--junitxml=report.xml",
-    ]
-    command += ["--rootdir", ".", "test_rig.py"]
-    subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, check=False, timeout=120)
+    words = ["-q", "-p", "no:cacheprovider", "--junitxml=report.xml", "--rootdir", ".", "test_rig.py"]
+    settings = environment(folder, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    subprocess.run([sys.executable, "-m", "pytest", *words], cwd=folder, env=settings, capture_output=True, check=False)
     return ET.parse(folder / "report.xml")
 
 

@@ -250,9 +250,9 @@ def test_a_port_in_use_is_reported_and_does_not_stop_the_daemon(tmp_path: Path) 
         config = write_listening_configuration(
             tmp_path, "http://127.0.0.1:9", [pipeline("masses", {"path": "."})], listen
         )
-        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
             assert daemon.wait_for("listener_unavailable")["reason"] == "Address already in use"
-            daemon.wait_for("daemon_ready")
+            manager.wait_for("READY")  # commands find it from then on
             sentence = (
                 f"Metrics and pages are not available: {listen['address']} can't be opened: Address already in use."
             )

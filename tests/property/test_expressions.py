@@ -127,7 +127,7 @@ def rounding(inner: Made, decimals: int) -> Made:
 def unary(name: str, inner: Made, compute: Callable[[Fraction], Fraction]) -> Made:
     def of(record: Record) -> Value:
         found = number(inner.of(record))
-        return None if found is None else compute(found)
+        return None if found is None else fitting(compute(found))
 
     return Made(f"{name}({inner.sql})", of)
 
