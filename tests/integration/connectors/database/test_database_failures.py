@@ -219,11 +219,11 @@ def test_only_the_program_for_which_the_reading_waits_is_named(postgresql: Any) 
         other_owner.execute(f"LOCK TABLE {other} IN ACCESS EXCLUSIVE MODE")
         holder = rf"held by process {owner.info.backend_pid} of user \S+"
         with pytest.raises(SourceUnavailable) as error:
-            read(postgresql.connector(table=table, lock_timeout_seconds=0.5))
-        assert "holds a lock for longer than 0.5 seconds (lock_timeout_seconds)" in str(error.value)
+            read(postgresql.connector(table=table, lock_timeout_seconds=2))
+        assert "holds a lock for longer than 2 seconds (lock_timeout_seconds)" in str(error.value)
         assert re.search(rf"{holder} \(migration\) on {table} since [\d:]{{8}} UTC\.$", str(error.value))
         with pytest.raises(SourceUnavailable, match=holder):  # a user without rights gets what it may see
-            read(postgresql.connector(url=url, table=table, lock_timeout_seconds=0.5))
+            read(postgresql.connector(url=url, table=table, lock_timeout_seconds=2))
         owner.rollback()
 
 
