@@ -18,7 +18,6 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.pipeline_states import pause_sentence
 from ingestd.daemon.reporting import held_line
-from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, safe_line
 
@@ -58,8 +57,6 @@ def sync(
     """
     names = chosen_names(configuration, pipelines)
     configure_logs(level="warning", json=False)
-    if timeout is not None:
-        complete_imports()  # the timeout is for the work
     if plan_file is not None:
         report = _sync_planned(configuration, pipelines, timeout, plan_file)
     else:

@@ -1,4 +1,4 @@
-"""Which workspaces and sinks a name means, as a person writes it. Performs no I/O.
+"""Which workspaces and sinks a name means, as a person writes it, and the requests for all of them. Performs no I/O.
 
 Labels and visible ids are compared without white space around them, in NFC, as the service stores them (contract G7, S1).
 """
@@ -6,12 +6,39 @@ Labels and visible ids are compared without white space around them, in NFC, as 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
+from ingestd.client.operations import ServiceMethods
+from ingestd.client.readers import reader
 from ingestd.client.records import SinkSummary, WorkspaceSummary
+from ingestd.client.request import Read, Request
 from ingestd.core.normal_form import nfc
 
+T = TypeVar("T")
+
 Naming: TypeAlias = Literal["label", "id", "visible_id"]
+
+_WORKSPACES: Read[tuple[WorkspaceSummary, ...]] = reader(tuple[WorkspaceSummary, ...])
+_SINKS: Read[tuple[SinkSummary, ...]] = reader(tuple[SinkSummary, ...])
+_MAX_LIST_BYTES = 64 * 1024 * 1024
+"""The longest list of workspaces or sinks: some hundred thousand of them."""
+
+
+def workspaces_request() -> Request[tuple[WorkspaceSummary, ...]]:
+    """Return the request for the workspaces that the key may read."""
+    return _with_names(ServiceMethods.list_workspaces.build(), _WORKSPACES)
+
+
+def sinks_request(workspace: str) -> Request[tuple[SinkSummary, ...]]:
+    """Return the request for every sink of a workspace, without entries."""
+    return _with_names(ServiceMethods.list_sinks.build(workspace), _SINKS)
+
+
+def _with_names(request: Request[Any], read: Read[T]) -> Request[T]:
+    """Return the request for a list with a reader that needs the names only: a service may omit every other member."""
+    return replace(request, read=read, max_response_bytes=_MAX_LIST_BYTES)
 
 
 def workspaces_named(name: str, listed: Iterable[WorkspaceSummary]) -> list[WorkspaceSummary]:

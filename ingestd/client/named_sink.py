@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from msgspec.structs import replace
-
-from ingestd.client.addresses import sinks_named, workspaces_named
+from ingestd.client.addresses import sinks_named, sinks_request, workspaces_named, workspaces_request
 from ingestd.client.errors import NameAmbiguous, NameUnknown, value_of
-from ingestd.client.operations import ServiceMethods
-from ingestd.client.readers import reader
 from ingestd.client.records import SinkSummary, WorkspaceSummary
-from ingestd.client.request import Read
-from ingestd.core.phrases import nearest
+from ingestd.core.phrases import first_names, nearest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,11 +17,6 @@ if TYPE_CHECKING:
     from ingestd.client.push import PushResult
 
 Named = TypeVar("Named", WorkspaceSummary, SinkSummary)
-
-_WORKSPACES: Read[tuple[WorkspaceSummary, ...]] = reader(tuple[WorkspaceSummary, ...])
-_SINKS: Read[tuple[SinkSummary, ...]] = reader(tuple[SinkSummary, ...])
-_SHOWN = 12
-"""Maximum number of names in a sentence."""
 
 
 class NamedSink:
@@ -115,10 +105,9 @@ def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
         NameAmbiguous: there are several; the sentence has their ids.
         ServiceError: the service can't be used.
     """
-    # The names are enough: a service may omit every other member of a list.
-    listed = value_of(client.send(replace(ServiceMethods.list_workspaces.build(), read=_WORKSPACES)))
+    listed = value_of(client.send(workspaces_request()))
     found = _only("workspace", workspace, workspaces_named(workspace, listed), listed)
-    sinks = value_of(client.send(replace(ServiceMethods.list_sinks.build(found.id), read=_SINKS)))
+    sinks = value_of(client.send(sinks_request(found.id)))
     # An id comes first: it is the name that is left for one of two sinks with the same label.
     named = sinks_named(sink, sinks, "id") or sinks_named(sink, sinks, "label", "visible_id")
     return NamedSink(client, found.id, _only("sink", sink, named, sinks))
@@ -134,15 +123,12 @@ def _only(kind: str, name: str, found: Sequence[Named], listed: Sequence[Named])
             ids=tuple(one.id for one in found),
         )
     names = [name for one in listed for name in (one.label, getattr(one, "visible_id", None)) if name]
-    hint = nearest(name, names) or (f" The API key may read: {_listed(names)}." if names else " There is none.")
+    hint = nearest(name, names) or (
+        f" The API key may read: {first_names(map(repr, names))}." if names else " There is none."
+    )
     raise NameUnknown(f"There is no {kind} {name!r} that the API key may read.{hint}")
 
 
 def _described(one: WorkspaceSummary | SinkSummary) -> str:
     visible = f"{one.visible_id}, " if isinstance(one, SinkSummary) and one.visible_id else ""
     return f"{one.label!r} ({visible}id {one.id})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + more

@@ -157,9 +157,7 @@ class OutcomeParser:
         outcome = classify(facts)
         seconds = self.clock() - started
         self._counts.add(operation.name, outcome.word, seconds)
-        if raw:
-            self._counts.key_expires_at = seconds_of(used.get(names.KEY_EXPIRES, ""))
-        return ServiceResponse(
+        response: ServiceResponse[Any] = ServiceResponse(
             operation=operation.name,
             outcome=outcome,
             status=facts.status,
@@ -175,6 +173,10 @@ class OutcomeParser:
             fenced=FENCE_HEADER in used,
             writer=parse_writer(used[WRITER_HEADER]) if WRITER_HEADER in used else None,
         )
+        if raw and not response.is_refusal_of_proxy:
+            ends = used.get(names.KEY_EXPIRES)
+            self._counts.key_expires_at = seconds_of(ends) if ends else None
+        return response
 
 
 @cache

@@ -12,8 +12,8 @@ from ingestd.client.operations import ServiceMethods
 from ingestd.client.pushed_rows import PushedRows, RejectedRow, RowEntry
 from ingestd.client.records import EntryChange, EntrySummary
 from ingestd.client.request import Request, Unaddressable
-from ingestd.client.response import ServiceResponse
-from ingestd.core.phrases import counted
+from ingestd.client.response import ServiceResponse, without_item_paths
+from ingestd.core.phrases import as_sentence, counted
 from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
 from ingestd.wire.bulk import BulkLimits
 
@@ -81,38 +81,40 @@ class _Sender:
             for part in _parts(rows, limits):
                 self._send_bulk(part)
 
-    def _send_bulk(self, rows: Sequence[RowEntry]) -> None:
+    def _send_bulk(self, rows: Sequence[RowEntry], *, partial: bool = True) -> None:
+        """Send entries in one request; in halves if it is refused. ``partial``: the service may give results by item."""
         items = [_change(row) for row in rows]
-        response: ServiceResponse[Any] = self._client.send(
-            ServiceMethods.mass_update_minimal.build(*self._address, items)
-        )
-        if response.outcome.remedy == "reject":
-            partial = self._client.send(ServiceMethods.mass_update_partial.build(*self._address, items))
-            for one in partial.value.results if partial.value is not None else ():
-                if one.error is not None:
-                    self._reject(rows[one.index], f"The service refuses the entry ({one.status}): {one.reason}.")
-            response = partial
+        request = ServiceMethods.mass_update_minimal.build(*self._address, items)
+        response: ServiceResponse[Any] = self._client.send(request)
+        if partial and response.outcome.remedy == "reject":
+            response = self._client.send(ServiceMethods.mass_update_partial.build(*self._address, items))
+            for one in response.value.results if response.value is not None else ():
+                if one.status >= 300:
+                    self._reject(
+                        rows[one.index], f"The service refuses the entry ({one.status}): {as_sentence(one.reason)}"
+                    )
+            partial = response.outcome.remedy != "reject"
         if response.ok:
             self.sent += len(rows)
-        elif response.outcome.remedy not in {"reject", "shrink"}:
+        elif response.remedy_for(len(request.body or b"")) not in {"reject", "shrink"}:
             raise error_of(response)
         elif len(rows) > 1:
-            self._send_bulk(rows[: len(rows) // 2])
-            self._send_bulk(rows[len(rows) // 2 :])
+            self._send_bulk(rows[: len(rows) // 2], partial=partial)
+            self._send_bulk(rows[len(rows) // 2 :], partial=partial)
         else:
             self._reject_by(response, rows[0])
 
     def _send_single(self, row: RowEntry) -> None:
         step: Step = first_step("update" if row.key in self._stored else "create", value_is_null=False)
         for _ in range(MAX_STEPS):
+            request = self._request(step, row)
             try:
-                response = self._client.send(self._request(step, row))
+                response = self._client.send(request)
             except Unaddressable as error:
                 return self._reject(row, str(error))
-            following = next_step(step, response.outcome.remedy, value_is_null=False)
+            remedy = response.remedy_for(len(request.body or b""))
             found = response.value.data_type if response.value is not None else None
-            if following == "done" and step != "patch_entry" and needs_retype(wanted=row.data_type, found=found):
-                following = "patch_entry"
+            following = next_step(step, remedy, value_is_null=False, wanted=row.data_type, found=found)
             match following:
                 case "done":
                     self.sent += 1
@@ -143,7 +145,7 @@ class _Sender:
         self.sent += 1
 
     def _reject(self, row: RowEntry, reason: str) -> None:
-        self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=reason.replace("..", ".")))
+        self.rejected.append(RejectedRow(row=row.row, key=row.key, reason=without_item_paths(reason)))
 
 
 def _change(row: RowEntry) -> EntryChange:

@@ -21,10 +21,11 @@ from ingestd.core.errors import RecordUnreadable
 from ingestd.core.mapping import EntrySpec, TemplateError, parse_template
 from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping.column import no_column_sentence
-from ingestd.core.phrases import nearest, shortened
+from ingestd.core.phrases import first_names, nearest, shortened
 from ingestd.core.record import Reject
 from ingestd.sdk import pack
 from ingestd.settings.entry_values import ValueSettings
+from ingestd.settings.sentences import from_message
 
 _ROUNDING = ("decimals", "digits")
 _SHOWN_ROWS = 5
@@ -73,15 +74,16 @@ def read_rows(
     columns = _columns(rows)
     key, value = _template(key, columns), _template(value, columns)
     key_fields, value_fields = _fields_of("key", key), _fields_of("value", value)
-    spec = EntrySpec(key=key, value=value, type=data_type or _KEPT_TYPE, rules=_rules(rules).rules())
-    fields = EntryMapping((spec,)).fields
-    for name in fields if columns else ():
+    data_types = data_type or _KEPT_TYPE
+    _fields_of("data_type", data_types)
+    mapping = EntryMapping((EntrySpec(key=key, value=value, type=data_types, rules=_rules(rules).rules()),))
+    for name in mapping.fields if columns else ():
         if name not in columns:
             raise InvalidPush(no_column_sentence(name, tuple(columns)))
-    records = _records(rows, fields)
+    records = _records(rows, mapping.fields)
     if number is None and not any(rules.get(name) is not None for name in _ROUNDING):
-        _refuse_floats(records, [name for name in fields if name not in key_fields])
-    mapped, rejects = _map(records, spec, key_fields)
+        _refuse_floats(records, [name for name in mapping.fields if name not in key_fields])
+    mapped, rejects = _map(records, mapping, key_fields)
     entries = [
         RowEntry(row=row, key=found, value=text, data_type=kind if data_type is not None else None)
         for found, text, kind, row in mapped.iter_rows()
@@ -107,10 +109,9 @@ def _fields_of(argument: str, template: str) -> tuple[str, ...]:
 
 
 def _map(
-    records: Sequence[Mapping[str, Any]], spec: EntrySpec, key_fields: Collection[str]
+    records: Sequence[Mapping[str, Any]], mapping: EntryMapping, key_fields: Collection[str]
 ) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
     """Return key, value, data_type and position (the row) of the entries, and the rejected rows."""
-    mapping = EntryMapping((spec,))
     batch = pack(
         records,
         parse=lambda record: {name: _text(name, found, is_key=name in key_fields) for name, found in record.items()},
@@ -126,7 +127,7 @@ def _map(
 def _keys_of(records: Sequence[Mapping[str, Any]], fields: Collection[str], key: str) -> list[str]:
     """Return the keys of some records; empty where a record has none."""
     keyed = [{name: found for name, found in record.items() if name in fields} for record in records]
-    made, _ = _map(keyed, EntrySpec(key=key, value=key), fields)
+    made, _ = _map(keyed, EntryMapping((EntrySpec(key=key, value=key),)), fields)
     found = dict(made.select("position", "key").iter_rows())
     return [found.get(row, "") for row in range(len(records))]
 
@@ -145,9 +146,7 @@ def _without_repeated(entries: Sequence[RowEntry]) -> tuple[tuple[RowEntry, ...]
 
 
 def _repeated_sentence(key: str, rows: Sequence[int]) -> str:
-    more = f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else ""
-    shown = ", ".join(str(row) for row in rows[:_SHOWN_ROWS])
-    return f"The key '{shortened(key)}' is in the rows {shown}{more}. Keep one of them."
+    return f"The key '{shortened(key)}' is in the rows {first_names(rows, _SHOWN_ROWS)}. Keep one of them."
 
 
 def _template(text: str, columns: Iterable[str]) -> str:
@@ -169,7 +168,8 @@ def _rules(given: Mapping[str, Any]) -> ValueSettings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise InvalidPush(f"The argument '{name}' can't be used: {first['msg']}.".replace("..", ".")) from None
+        sentence = from_message(first["type"], first["msg"], first.get("ctx", {}))
+        raise InvalidPush(f"The argument '{name}' can't be used: {sentence}") from None
 
 
 def _columns(rows: Any) -> dict[str, None]:
@@ -227,12 +227,13 @@ def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _pandas_objects(column: Any) -> Iterable[Any]:
-    """Return the values of a column of pandas. NaN is a missing value there, except among numbers."""
-    if str(column.dtype).lower() in {"float16", "float32"}:
-        return [float(str(one)) for one in column.to_numpy(dtype=str(column.dtype).lower(), na_value=math.nan)]
-    if str(column.dtype).lower() == "float64":
-        return list(column)
-    return [None if missing else found for found, missing in zip(column, column.isna(), strict=True)]
+    """Return the values of a column of pandas. NaN is a missing value there, except among the numbers of numpy."""
+    kind, found = str(column.dtype), column
+    if kind.lower() in {"float16", "float32"}:
+        found = [float(str(one)) for one in column.to_numpy(dtype=kind.lower(), na_value=math.nan)]
+    if kind in {"float16", "float32", "float64"}:
+        return list(found)
+    return [None if missing else one for one, missing in zip(found, column.isna(), strict=True)]
 
 
 def _refuse_floats(records: Iterable[Mapping[str, Any]], fields: Iterable[str]) -> None:

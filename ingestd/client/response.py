@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Generic, TypeVar
 
 import msgspec
 
 from ingestd.client.bodies import decode_json
 from ingestd.client.records import ProblemError
-from ingestd.core.outcome import Facts, Outcome
+from ingestd.core.outcome import Facts, Outcome, Remedy
 from ingestd.core.rate import Announced
 from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
@@ -21,6 +22,12 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
 SAYS = "The service says: "
 """The beginning of a sentence with the service's own words."""
+
+_MIN_SIZE_LIMIT_BYTES = 8 * 1024
+"""No proxy has a lower limit for a body."""
+
+ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:;)\s])")
+"""The JSON Pointer to a member of an item of a bulk request; the group is the name of the member."""
 
 _MAX_CHARS = 500
 _MAX_ERRORS = 5
@@ -46,13 +53,8 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The service's own text in one line, at most 500 characters; each sentence once."""
         own = self.detail or self.title or self.error
-        found = [(error.pointer, error.detail or error.code) for error in self.errors[:_MAX_ERRORS]]
-        # A service may say the same in `detail`, and may begin a sentence with its pointer.
-        places = "; ".join(
-            text if text.startswith(pointer) else f"{pointer}: {text}".strip(": ")
-            for pointer, text in found
-            if text not in own
-        )
+        found = (_without_repetition(error, own) for error in self.errors[:_MAX_ERRORS])
+        places = "; ".join(text for text in found if text)
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
         text = f"{SAYS}{said}" if said else ""
         return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
@@ -90,10 +92,29 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """True if the body shows that a proxy refused the request, not the service."""
         return self.problem is not None and not self.problem.recognized
 
+    def remedy_for(self, size: int) -> Remedy:
+        """Return the remedy for a request of ``size`` bytes. A proxy that calls a small one too large is not believed."""
+        remedy = self.outcome.remedy
+        is_wrong = remedy == "shrink" and self.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
+        return "retry" if is_wrong else remedy
+
     @property
     def ok(self) -> bool:
         """True if the service did what the request asked for, and the response matches it."""
         return self.outcome.remedy == "none"
+
+
+def _without_repetition(error: ProblemError, own: str) -> str:
+    """Return the pointer and the text of an error, each only if ``own`` or the other lacks it."""
+    text = error.detail or error.code
+    if text in own:
+        return "" if error.pointer in own else error.pointer
+    return text if text.startswith(error.pointer) else f"{error.pointer}: {text}"
+
+
+def without_item_paths(sentence: str) -> str:
+    """Return the sentence with ``key`` instead of ``/17/key``: the index in a request means nothing to people."""
+    return ITEM_PATH.sub(r"\1", sentence)
 
 
 def _text(members: dict[str, object], name: str) -> str:

@@ -19,6 +19,7 @@ import httpx
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ingestd.client.addresses import sinks_request, workspaces_request
 from ingestd.client.bodies import check_count, check_indexes, check_key, check_listed
 from ingestd.client.errors import ServiceError
 from ingestd.client.exchange import AsyncExchange
@@ -46,17 +47,13 @@ T = TypeVar("T")
 
 _ENTRY: Read[EntrySummary] = reader(EntrySummary)
 _SINK: Read[SinkSummary] = reader(SinkSummary)
-_SINKS: Read[tuple[SinkSummary, ...]] = reader(tuple[SinkSummary, ...])
 _WORKSPACE: Read[WorkspaceSummary] = reader(WorkspaceSummary)
-_WORKSPACES: Read[tuple[WorkspaceSummary, ...]] = reader(tuple[WorkspaceSummary, ...])
 _FENCED = "writer_fenced"
 _MIN_COMPRESSED_BYTES = 4 * 1024
 """The compression of a smaller body takes longer than it saves."""
 
 _COMPRESSION_LEVEL = 1
 _UNAUTHENTICATED = 401
-_MAX_LIST_BYTES = 64 * 1024 * 1024
-"""The longest list of workspaces or sinks: some hundred thousand of them."""
 
 
 class ServiceClient:
@@ -142,8 +139,7 @@ class ServiceClient:
 
     async def list_workspaces(self) -> ServiceResponse[tuple[WorkspaceSummary, ...]]:
         """Return the workspaces that the key may read."""
-        request = _read_as(ServiceMethods.list_workspaces.build(), _WORKSPACES)
-        return await self._small.send(replace(request, max_response_bytes=_MAX_LIST_BYTES))
+        return await self._small.send(workspaces_request())
 
     async def create_workspace(self, label: str) -> ServiceResponse[WorkspaceSummary]:
         """Create a workspace. A repetition creates a second workspace, because labels are not unique."""
@@ -151,8 +147,7 @@ class ServiceClient:
 
     async def list_sinks(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]]:
         """Return every sink of a workspace, without entries."""
-        request = _read_as(ServiceMethods.list_sinks.build(workspace), _SINKS)
-        return await self._small.send(replace(request, max_response_bytes=_MAX_LIST_BYTES))
+        return await self._small.send(sinks_request(workspace))
 
     async def get_sink(self, workspace: str, sink: str) -> ServiceResponse[SinkSummary]:
         """Return a sink with all its entries in memory; `read_sink` reads a large one."""

@@ -19,6 +19,7 @@ from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.reports import PipelinePause
+from ingestd.process.deferred_imports import complete_imports
 from ingestd.schedule import boot_time
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
@@ -87,6 +88,8 @@ async def sync(
         MirrorError: the state file can't be used, or became unusable.
     """
     delivered = 0
+    if timeout_seconds is not None:
+        complete_imports()  # the timeout is for the work
 
     def count(event: Event) -> None:
         nonlocal delivered

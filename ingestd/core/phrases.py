@@ -33,6 +33,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
 
 
+def first_names(names: Iterable[object], most: int = 12) -> str:
+    """Return the first names, and how many more there are: ``a, b and 3 more``."""
+    listed = [str(name) for name in names]
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def as_sentence(text: str) -> str:
+    """Return ``text`` with a full stop at its end, unless it ends as a sentence already."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def named(name: str, sentence: str) -> str:
     """Return ``name: sentence``, with the name once: a sentence about a file may begin with it."""
     return f"{name}: {sentence.removeprefix(f'{name}: ')}"

@@ -66,9 +66,19 @@ def first_step(kind: EntryKind, *, value_is_null: bool, update_with: UpdateWith 
     return _update(value_is_null, update_with)
 
 
-def next_step(step: Step, remedy: Remedy, *, value_is_null: bool, update_with: UpdateWith = "mass") -> NextStep:
-    """Return what follows a step, by the remedy of its outcome."""
+def next_step(
+    step: Step,
+    remedy: Remedy,
+    *,
+    value_is_null: bool,
+    update_with: UpdateWith = "mass",
+    wanted: str | None = None,
+    found: str | None = None,
+) -> NextStep:
+    """Return what follows a step, by the remedy of its outcome, and by the ``wanted`` and the ``found`` data type."""
     following = _BY_STEP.get((step, remedy)) or _BY_REMEDY[remedy]
+    if following == "done" and step == "mass_update_entry" and needs_retype(wanted=wanted, found=found):
+        return "patch_entry"
     return _update(value_is_null, update_with) if following == "mass_update_entry" else following
 
 

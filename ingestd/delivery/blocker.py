@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Denied, Outcome, Remedy
 
 Reaction: TypeAlias = Literal["retry", "pause", "reopen"]
@@ -25,16 +24,6 @@ class Blocker(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     retry_after_seconds: float | None = None
     denied: Denied = ""
-
-
-_MIN_SIZE_LIMIT_BYTES = 8 * 1024
-
-
-def remedy_of(response: ServiceResponse[Any], size: int) -> Remedy:
-    """Return the remedy for a request of ``size`` bytes; a proxy that calls a small request too large is not believed."""
-    remedy = response.outcome.remedy
-    is_wrong = remedy == "shrink" and response.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
-    return "retry" if is_wrong else remedy
 
 
 def blocker_of(outcome: Outcome, *, reaction: Reaction | None = None) -> Blocker:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from ingestd.client.records import BulkItemResult, BulkResult
-from ingestd.client.response import ServiceResponse
-from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
-from ingestd.delivery.claim_results import rejection_of, without_item_paths
+from ingestd.client.response import ServiceResponse, without_item_paths
+from ingestd.delivery.blocker import Blocker, blocker_of
+from ingestd.delivery.claim_results import rejection_of
 from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
 from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.limiter import Permit
@@ -98,7 +98,7 @@ class BulkSender:
             if response.bulk is not None and response.bulk.max_items < len(items):
                 return Blocker(reaction="reopen", sentence="The service takes fewer entries at once than before.")
             return await self._isolate_bad_items(claim, items, response, partial=partial)
-        if remedy_of(response, size) == "shrink":
+        if response.remedy_for(size) == "shrink":
             if len(items) == 1:
                 await self._reject(claim, items[0], response)
                 return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ingestd.client.response import ServiceResponse
+from ingestd.client.response import ITEM_PATH, ServiceResponse, without_item_paths
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.port import Claim, DeliveryAttempt, RejectedEntry
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
@@ -15,7 +14,6 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
 _REPORTED_KEYS = 5
-_ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:\s])")
 
 
 def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
@@ -30,14 +28,9 @@ def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
     )
 
 
-def without_item_paths(sentence: str) -> str:
-    """Return the sentence with ``key`` instead of ``/17/key``: the index in a request means nothing to people."""
-    return _ITEM_PATH.sub(r"\1", sentence)
-
-
 def rejection_of(key: str, response: ServiceResponse[Any]) -> RejectedEntry:
     """Return the rejection of an entry by the response to a request for this entry alone."""
-    path = _ITEM_PATH.search(response.outcome.sentence)
+    path = ITEM_PATH.search(response.outcome.sentence)
     return RejectedEntry(
         key=key,
         reason=without_item_paths(response.outcome.sentence),

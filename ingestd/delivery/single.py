@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ingestd.client.records import EntrySummary
 from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Outcome
-from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
-from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
+from ingestd.core.plan import MAX_STEPS, Step, first_step, next_step
+from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.items import Item, split_items
@@ -182,10 +181,11 @@ class SingleSender:
                 return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
             self._record_response(response, item)
-            remedy = remedy_of(response, len(item.raw))
-            following = next_step(step, remedy, value_is_null=is_null, update_with=update_with)
-            if following == "done" and step == "mass_update_entry" and _has_wrong_type(item, response):
-                following = "patch_entry"
+            remedy = response.remedy_for(len(item.raw))
+            found = response.value.data_type if response.value is not None else None
+            following = next_step(
+                step, remedy, value_is_null=is_null, update_with=update_with, wanted=item.data_type, found=found
+            )
             match following:
                 case "done":
                     return await self._lane.read_back.check(self._sink, (item,), response) or item.key, response
@@ -233,8 +233,3 @@ def _release_permit(acquiring: asyncio.Task[Permit]) -> None:
 def _unsent_response(step: Step, sentence: str) -> ServiceResponse[Any]:
     """Return the response of a step that cannot be sent."""
     return ServiceResponse(operation=step, outcome=Outcome(word="rejected", remedy="reject", sentence=sentence))
-
-
-def _has_wrong_type(item: Item, response: ServiceResponse[EntrySummary]) -> bool:
-    found = response.value.data_type if response.value is not None else None
-    return needs_retype(wanted=item.data_type, found=found)

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ingestd.core.phrases import first_names
 from ingestd.core.record import Position
 
 Subject: TypeAlias = Literal["record", "entry", "conflict", "partition"]
@@ -33,8 +34,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         filters = [
             f"{name} {getattr(self, name)}" for name in ("pipeline", "reason", "file", "key") if getattr(self, name)
         ]
-        numbers = ", ".join(map(str, self.ids[:10])) + (f" and {len(self.ids) - 10} more" if len(self.ids) > 10 else "")
-        return ", ".join([*filters, *([f"number {numbers}"] if self.ids else [])]) or "all"
+        return ", ".join([*filters, *([f"number {first_names(self.ids, 10)}"] if self.ids else [])]) or "all"
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):

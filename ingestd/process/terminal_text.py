@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import click
@@ -19,6 +19,13 @@ def terminal_line(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return ``text`` as `terminal_line` does, without secrets. They are masked first: an escape inside one would hide it."""
     return terminal_line(redact_text(text))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a line for each row of a table, with its cells in columns. All rows have as many cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from ingestd.core.phrases import counted, nearest, shortened
+from ingestd.core.phrases import as_sentence, counted, nearest, shortened
 from ingestd.settings.node import FoundNode, Node, Scalar, described, resolve
 from ingestd.settings.validation import SENTENCE
 
@@ -105,7 +105,7 @@ def from_message(kind: str, message: str, context: Context) -> str:
     if kind == SENTENCE:
         return str(context["sentence"])
     text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is not valid"
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return as_sentence(text)
 
 
 def _hint(kind: str, context: Context, node: Node) -> str:

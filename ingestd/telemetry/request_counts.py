@@ -37,8 +37,8 @@ class Durations:
 class RequestCounts:
     """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any.
 
-    ``key_expires_at``: when the API key ends, by the last response, in seconds since the epoch; None: not within 30 days, or the
-    service does not announce it.
+    ``key_expires_at``: when the API key ends, by the last response of the service, in seconds since the epoch; None: not within
+    30 days, or the service does not announce it.
     """
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.core.clock import now_ms
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnavailableProblem
 from workspaced.core.text import as_uuid
+from workspaced.settings.model import Limits
 from workspaced.storage.address import Address, address_of
 from workspaced.storage.factory import transact
 from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
@@ -59,6 +61,18 @@ def selected_address(data: Path | None, database: str) -> Address:
         raise Failure("No database is given. Add --data FOLDER, or --database URL for PostgreSQL.", 2)
     try:
         return address_of(data or Path(), database)
+    except ValueError as error:
+        raise Failure(str(error), UNUSABLE) from error
+
+
+def configured_limits() -> Limits:
+    """Return the limits of the service in this environment.
+
+    Raises:
+        Failure: a variable has no whole number.
+    """
+    try:
+        return Limits.from_environment(os.environ)
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from ingestd.process.terminal_text import echo
-from workspaced.cli.database import address_option, in_transaction, uuid_of
+from workspaced.cli.database import address_option, configured_limits, in_transaction, uuid_of
 from workspaced.cli.failure import Failure
 from workspaced.cli.listing import Row, json_option, print_rows
 from workspaced.core.clock import now_ms
@@ -42,8 +42,9 @@ def create(
     name: str, role: str, workspace: str, days: int, address: Address, *, guest: bool, never_expires: bool
 ) -> None:
     """Create a key for NAME and print it. It is stored nowhere, so it can't be printed again."""
-    if not name.strip() or len(name) > 255 or has_controls(name):
-        raise Failure("A key's name must have 1 to 255 characters, and no control characters.", 2)
+    longest = configured_limits().label_length
+    if not name.strip() or len(name) > longest or has_controls(name):
+        raise Failure(f"A key's name must have 1 to {longest} characters, and no control characters.", 2)
     workspace_id = uuid_of("workspace", workspace) if workspace else EVERYWHERE
     now = now_ms()
 

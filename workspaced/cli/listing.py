@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from ingestd.process.terminal_text import echo, terminal_line
+from ingestd.process.terminal_text import aligned, echo, echo_lines, terminal_line
 
 Row: TypeAlias = Mapping[str, str | int | Sequence[str] | None]
 """A listed thing by the names of its members, which are the columns. None: never."""
@@ -28,9 +28,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) ->
             echo(json.dumps({name: row[name] for name in columns}, ensure_ascii=False))
         return
     table = [[name.upper() for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    echo_lines(aligned(table))
 
 
 def _cell(value: str | int | Sequence[str] | None) -> str:

@@ -7,7 +7,7 @@ import uuid
 import click
 
 from ingestd.process.terminal_text import echo
-from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
+from workspaced.cli.database import address_option, configured_limits, in_transaction, restored, uuid_of
 from workspaced.cli.failure import Failure
 from workspaced.cli.listing import Row, json_option, print_rows
 from workspaced.core.clock import now_ms
@@ -22,7 +22,6 @@ from workspaced.resources.workspaces.rules import NewWorkspace
 from workspaced.resources.workspaces.store import StoredWorkspace
 from workspaced.security.audit_log import SYSTEM
 from workspaced.security.permissions import Principal
-from workspaced.settings.model import Limits
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 
@@ -45,7 +44,7 @@ def create(label: str, address: Address, *, as_json: bool) -> None:
     A label that a workspace has already is refused: a pipeline that names it would be paused.
     """
     try:
-        new, _ = read_body(NewWorkspace, {"label": label}, Limits())
+        new, _ = read_body(NewWorkspace, {"label": label}, configured_limits())
     except Invalid as problem:
         raise Failure(f"The {problem.detail.removeprefix('/')}", 2) from problem
 

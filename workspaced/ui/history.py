@@ -81,6 +81,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
     path = _entry_path(request)
     cursor = request.query.get("cursor", "")
     found = await _changes(request, cursor)
+    may_push = request.may(DATA_SINKS_PUSH)
     chart = None
     if not cursor and _are_numbers(found.value):
         chart = _chart((await request.get(*path, take=str(_CHARTED))).value)
@@ -93,9 +94,9 @@ async def show_entry_history(request: PageRequest) -> PageView:
         key=key,
         kept=kept,
         changes=found.value,
-        shown=await present_digest(request),
+        shown=await _present_digest(request) if may_push else "",
         cursor=cursor,
-        may_push=request.may(DATA_SINKS_PUSH),
+        may_push=may_push,
         is_later=bool(cursor),
         next=_next(request, found),
         chart=chart,
@@ -105,7 +106,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
     )
 
 
-async def present_digest(request: PageRequest) -> str:
+async def _present_digest(request: PageRequest) -> str:
     """Return the digest of the entry of the URL; empty if there is none."""
     names = request.names
     path = ("workspace", names["workspace"], "data-sink", names["sink"], names["key"])

@@ -8,6 +8,7 @@ import polars as pl
 
 from ingestd.commands.initial_configuration.file_format import FileSample
 from ingestd.core.phrases import counted, shortened
+from ingestd.process.terminal_text import aligned
 
 _FACTS = 5
 _COLUMNS = 10
@@ -46,11 +47,9 @@ def sentences(name: str, sample: FileSample) -> Iterator[str]:
 
 
 def first_records(records: pl.DataFrame) -> Iterator[str]:
-    """Yield the names of the first columns and the first five records, aligned."""
+    """Return the names of the first columns and the first five records, aligned."""
     names = records.columns[:_COLUMNS]
     rows = [names, *([value or "" for value in row] for row in records.select(names).head(_RECORDS).iter_rows())]
     cut = [[text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     more = "  …" if len(records.columns) > _COLUMNS else ""
-    for row in cut:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + more
+    return (f"{line}{more}" for line in aligned(cut))

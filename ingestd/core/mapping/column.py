@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from ingestd.core.phrases import nearest
+from ingestd.core.phrases import first_names, nearest
 
 
 def column_named(name: str) -> pl.Expr:
@@ -27,6 +27,4 @@ def no_column_sentence(name: str, columns: Sequence[str], *, header: bool = True
 
 def listed(names: Iterable[str]) -> str:
     """Return at most twelve names in quotes, and the number of further names."""
-    quoted = [f"'{name}'" for name in names]
-    shown = ", ".join(quoted[:12])
-    return (shown + f" and {len(quoted) - 12} more" if len(quoted) > 12 else shown) or "none"
+    return first_names(f"'{name}'" for name in names) or "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from ingestd.core.errors import ConfigurationError, MirrorBusy
 from ingestd.daemon.configuration import PipelineUnknown
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.process.deferred_imports import defer_imports, is_deferred
 from tests.support.document_server import Delay, DocumentServer, Fault, Refuse
 from tests.support.document_server import Request as Received
 
@@ -157,6 +159,19 @@ def test_a_time_limit_ends_the_sync_and_not_the_process(folder: Path, server: Do
     result = ingestd.sync(pipeline(), service=service(server), timeout_seconds=0)
     assert (result.timed_out, result.exit_code) == (True, ExitCode.PENDING)
     assert all(one.finished.is_set() for one in threading.enumerate() if isinstance(one, threading.Timer))
+
+
+def test_deferred_imports_are_complete_before_a_time_limit_begins(
+    folder: Path, server: DocumentServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "late_library.py").write_text("VALUE = 7\n")
+    monkeypatch.syspath_prepend(folder)
+    defer_imports("late_library")
+    importlib.import_module("late_library")
+    ingestd.sync(pipeline(), service=service(server))
+    assert is_deferred("late_library")
+    ingestd.sync(pipeline(), service=service(server), timeout_seconds=60)
+    assert not is_deferred("late_library")
 
 
 def test_an_interrupt_ends_a_sync_that_waits_and_its_state_stays_usable(folder: Path, server: DocumentServer) -> None:

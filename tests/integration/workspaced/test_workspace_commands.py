@@ -76,6 +76,20 @@ def test_a_label_that_is_in_use_or_that_the_interface_refuses_creates_no_workspa
     assert len(workspaced("workspaces", "list", "--json", "--data", str(tmp_path)).stdout.splitlines()) == 1
 
 
+def test_a_new_workspace_and_a_new_key_obey_the_configured_limits(tmp_path: Path) -> None:
+    short, wrong = {"WORKSPACED_LABEL_LENGTH": "8"}, {"WORKSPACED_LABEL_LENGTH": "many"}
+    create = "workspaces", "create", "Rover mission", "--data", str(tmp_path)
+    refused = workspaced(*create, environment=short)
+    assert (refused.returncode, refused.stderr) == (2, "workspaced: The label may have 8 characters at the most.\n")
+    create_key = "keys", "create", "svc:mission", "--role", "owner", "--data", str(tmp_path)
+    refused = workspaced(*create_key, environment=short)
+    assert (refused.returncode, "1 to 8 characters" in refused.stderr) == (2, True)
+    for command in (create, create_key):
+        refused = workspaced(*command, environment=wrong)
+        assert (refused.returncode, "WORKSPACED_LABEL_LENGTH" in refused.stderr) == (78, True)
+        assert workspaced(*command).returncode == 0
+
+
 def test_a_workspace_that_cannot_be_restored_is_reported(tmp_path: Path) -> None:
     unknown = str(uuid.uuid4())
     refused = workspaced("workspaces", "restore", unknown, "--data", str(tmp_path))

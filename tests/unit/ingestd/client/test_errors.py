@@ -75,6 +75,8 @@ async def test_each_status_raises_its_exception_class(
             "2 errors. (/label can't be blank.; /key: It is no text.)",
         ),
         ({"title": "Bad Request", "errors": [("", "It is no object.")]}, "Bad Request (It is no object.)"),
+        ({"detail": "It is blank.", "errors": [("/label", "It is blank.")]}, "It is blank. (/label)"),
+        ({"title": "Bad Request", "errors": [("/label", "")]}, "Bad Request (/label: invalid)"),
     ],
 )
 async def test_an_exception_says_each_sentence_once(

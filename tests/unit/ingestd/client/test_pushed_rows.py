@@ -22,9 +22,13 @@ ROWS = [{"part": "a", "mass": 0.5}]
         ({"number": "%.3f"}, "number='%.3f' is no rule of writing"),
         ({"value": "mas"}, "There is no column 'mas'; the columns are 'part', 'mass'. Did you mean 'mass'?"),
         ({"key": "{part"}, "key='{part' is no template: '{' has no '}'"),
+        ({"data_type": "{part"}, "data_type='{part' is no template: '{' has no '}'"),
+        ({"data_type": "{kind}"}, "There is no column 'kind'"),
         ({"rules": {"decimls": 3}}, r"push\(\) has no argument 'decimls'. Did you mean 'decimals'"),
         ({"rules": {"decimals": 3, "digits": 2}}, "either 'digits' or 'decimals'; found both"),
-        ({"rules": {"decimals": -1}}, "The argument 'decimals' can't be used"),
+        ({"rules": {"decimals": -1}}, r"'decimals' can't be used: Input should be greater than or equal to 0\.$"),
+        ({"rules": {"unit": {"from": "..", "to": "kg"}}}, r"'unit.from' can't be used: There is no unit '\.\.'\.$"),
+        ({"rules": {"unit": {"from": "mm", "to": "kg"}}}, r"Do both measure the same quantity\?$"),
         ({"rows": "part,mass"}, "an iterable of mappings; found str"),
         ({"rows": {"part": "a"}}, "an iterable of mappings; found dict"),
         ({"rows": 7}, "an iterable of mappings; found int"),
@@ -55,3 +59,11 @@ def test_a_unit_may_be_a_column() -> None:
     rules = {"decimals": 3, "unit": {"from": "{unit}", "to": "kg"}}
     read = read_rows(rows, key="part", value="mass", data_type=None, number=None, rules=rules)
     assert [one.value for one in read.entries] == ["0.251", "1.000"]
+
+
+@pytest.mark.parametrize("kind", ["Float32", "Float64"])
+def test_a_missing_number_of_pandas_is_no_value(kind: str) -> None:
+    frame = pd.DataFrame({"part": ["a", "b"], "mass": pd.array([0.1, None], dtype=kind)})
+    read = read_rows(frame, key="part", value="mass", data_type=None, number="repr", rules={})
+    assert [(one.key, one.value) for one in read.entries] == [("a", "0.1")]
+    assert [(one.key, one.reason) for one in read.rejected] == [("b", "There is no value: 'mass' is missing.")]

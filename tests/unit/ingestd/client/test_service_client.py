@@ -346,9 +346,30 @@ async def test_a_response_without_end_is_broken_also_over_a_proxy() -> None:
     ],
 )
 async def test_the_end_of_the_key_is_that_of_the_last_response(announced: str, expected: float | None) -> None:
-    counts = RequestCounts()
-    counts.key_expires_at = 1.0
     response = httpx.Response(200, json=[], headers={KEY_EXPIRES: announced})
+    assert await end_of_key_after(response, before=1.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (httpx.Response(502, text="<html>Bad Gateway</html>"), 1.0),
+        (httpx.Response(200, text="<html>Please sign in</html>"), 1.0),
+        (
+            httpx.Response(404, json={"error": "Not found"}, headers={KEY_EXPIRES: "2026-12-01T10:00:00Z"}),
+            1_796_119_200.0,
+        ),
+        (httpx.Response(401, json={"error": "Unauthenticated"}), None),
+        (httpx.Response(200, json=[]), None),
+    ],
+)
+async def test_a_proxy_does_not_change_the_end_of_the_key(response: httpx.Response, expected: float | None) -> None:
+    assert await end_of_key_after(response, before=1.0) == expected
+
+
+async def end_of_key_after(response: httpx.Response, *, before: float) -> float | None:
+    counts = RequestCounts()
+    counts.key_expires_at = before
     service = ServiceClient(
         url="http://service.test",
         api_key=SECRET,
@@ -357,4 +378,4 @@ async def test_the_end_of_the_key_is_that_of_the_last_response(announced: str, e
         counts=counts,
     )
     await service.list_workspaces()
-    assert counts.key_expires_at == expected
+    return counts.key_expires_at

@@ -65,6 +65,22 @@ def test_a_type_is_corrected_only_if_the_service_returns_another() -> None:
     assert not needs_retype(wanted=None, found="scalar")
 
 
+@pytest.mark.parametrize(
+    ("step", "found", "following"),
+    [
+        ("mass_update_entry", "scalar", "patch_entry"),
+        ("mass_update_entry", "text", "done"),
+        ("mass_update_entry", None, "done"),
+        ("create_entry", "scalar", "done"),
+        ("patch_entry", "scalar", "done"),
+    ],
+)
+def test_only_a_mass_update_that_left_another_type_is_followed_by_a_patch(
+    step: Step, found: str | None, following: NextStep
+) -> None:
+    assert next_step(step, "none", value_is_null=False, wanted="text", found=found) == following
+
+
 def test_an_update_is_a_patch_if_configured() -> None:
     assert first_step("update", value_is_null=False, update_with="patch") == "patch_entry"
     assert next_step("create_entry", "conflict", value_is_null=False, update_with="patch") == "patch_entry"

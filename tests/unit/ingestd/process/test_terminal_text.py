@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.process import terminal_text
 from ingestd.process.redaction import mask_secrets
-from ingestd.process.terminal_text import echo, safe_line, terminal_line
+from ingestd.process.terminal_text import aligned, echo, safe_line, terminal_line
 
 
 def test_control_characters_are_escapes_and_letters_are_unchanged() -> None:
@@ -42,3 +42,12 @@ def test_every_command_prints_by_that_function() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "click.echo"}
     ]
     assert [place for place in printing if not place.startswith("workspaced/cli/failure.py")] == []
+
+
+def test_a_table_has_its_cells_in_columns_without_space_at_the_end_of_a_line() -> None:
+    assert list(aligned([["ID", "LABEL"], ["17", "Rover mission"], ["4", ""]])) == [
+        "ID  LABEL",
+        "17  Rover mission",
+        "4",
+    ]
+    assert list(aligned([])) == []

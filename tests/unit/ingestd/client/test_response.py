@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.delivery.claim_results import without_item_paths
+from ingestd.client.response import without_item_paths
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,7 @@ from ingestd.delivery.claim_results import without_item_paths
         ("The service says: Bad request (/17/key: too long)", "The service says: Bad request (key: too long)"),
         ("refused: /0/value: no number; /0/dataType: unknown", "refused: value: no number; dataType: unknown"),
         ("The service says: /3/key is too long.", "The service says: key is too long."),
+        ("The service says: Too long (/3/key; /4/value)", "The service says: Too long (key; value)"),
         ("no entry 'a/17/key: b'", "no entry 'a/17/key: b'"),
         ("It is 3/4/mm long", "It is 3/4/mm long"),
     ],
