@@ -19,6 +19,7 @@ from workspaced.core.problems import NotFoundProblem
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, below
+from workspaced.ui.value_chart import BOX
 
 
 class Assets(PageAssets):
@@ -78,6 +79,7 @@ class Renderer:
             link=address,
             below=below,
             asset=assets.address,
+            box=BOX,
             shown_characters=_SHOWN_CHARACTERS,
             shown_items=_SHOWN_ITEMS,
         )
