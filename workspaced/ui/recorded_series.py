@@ -22,8 +22,8 @@ class ChartView:
     """A chart on a page. None: the keys have no numbers in one unit.
 
     ``action``: the URL of the page without its query; ``fields``: the rest of its query. ``links``: the URLs of other ranges by
-    `ValueChart.others`, and of the ``whole``. ``begin`` and ``end``: the moments that the form of the range has. ``wrong``: why the
-    range of the URL is not shown.
+    `ValueChart.others`, and of the ``whole``. ``begin`` and ``end``: the moments that the form of the range has.
+    ``wrong``: why the range of the URL is not shown.
     """
 
     chart: ValueChart | None

@@ -1,6 +1,7 @@
 """A chart of numeric values over time, as the numbers of an SVG. Performs no I/O.
 
-A value stays until the next one, so a line has steps. Where there is no number, it has a gap. Instants are milliseconds since 1970.
+A value stays until the next one, so a line has steps. Where there is no number, it has a gap. Instants are milliseconds since
+1970.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ DRAWN: Final = 2_000
 _OF_STRETCH: Final = 5
 _AXES: Final = 2
 _MARGIN: Final = 0.03
-_SHORTEST_MS: Final = 20
+_SHORTEST_MS: Final = 2
 _LEAST_MS: Final = 1_000
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.{0,31})?", re.ASCII)
 _LONGEST: Final = 96
@@ -98,8 +99,8 @@ class Axis:
 class Line:
     """One key in a chart. ``style``: the number of its colour and dashes. ``axis``: the number of its axis.
 
-    ``path``: the data of an SVG path. ``readings``: a line of text for each drawn point, with milliseconds after the beginning of the
-    chart, the height or ``-``, and the text. ``gaps``: how many samples are no numbers. ``latest``: the text of the last sample.
+    ``path``: the data of an SVG path. ``readings``: a line of text for each drawn point, with milliseconds after the beginning of
+    the chart, the height or ``-``, and the text. ``gaps``: how many samples are no numbers. ``latest``: the text of the last one.
     """
 
     key: str
@@ -172,15 +173,14 @@ def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int)
     whole = whole_range([one for _, one in drawn], now=now)
     shown = _clipped(wanted, whole) if wanted else whole
     most = DRAWN // len(drawn)
-    samples = {one.key: one.within(shown) for _, one in drawn}
     numbers: dict[str, list[float]] = {unit: [] for unit in units}
-    for found in samples.values():
-        for sample in found:
+    for _, one in drawn:
+        for sample in one.within(shown):
             if sample.quantity:
                 numbers[sample.quantity.unit].append(sample.quantity.number)
     axes = [_axis(unit, found) for unit, found in numbers.items()]
     return ValueChart(
-        lines=[_line(one, style, samples[one.key], axes, shown, most) for style, one in drawn],
+        lines=[_line(one, style, axes, shown, most) for style, one in drawn],
         undrawn=undrawn,
         axes=axes,
         times=time_ticks(*shown),
@@ -191,7 +191,7 @@ def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int)
 
 
 def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
-    """Return the stretch of time from the first to the last change with a margin, which shows the values before and after them."""
+    """Return the stretch of time from the first to the last change, with a margin for the values before and after them."""
     times = [one.at for of_key in series for one in of_key.samples]
     known = [one.before.at for one in series if one.before]
     begin, end = (min(times), max(times)) if times else (min(known, default=now), now)
@@ -240,9 +240,8 @@ def _axis(unit: str, numbers: Sequence[float]) -> Axis:
     return Axis(unit=unit, low=low, high=high, ticks=ticks)
 
 
-def _line(
-    series: Series, style: int, samples: Sequence[Sample], axes: Sequence[Axis], shown: TimeRange, most: int
-) -> Line:
+def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, most: int) -> Line:
+    samples = series.within(shown)
     unit = next(iter(series.units))
     place = next(number for number, axis in enumerate(axes) if axis.unit == unit)
     axis = axes[place]
@@ -286,9 +285,7 @@ def _thinned(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
         first, end = len(samples) * number // count, len(samples) * (number + 1) // count
         places = {first, end - 1}
         numbers = [
-            (quantity.number, place)
-            for place in range(first, end)
-            if (quantity := samples[place].quantity) is not None
+            (quantity.number, place) for place in range(first, end) if (quantity := samples[place].quantity) is not None
         ]
         if numbers:
             places |= {min(numbers)[1], max(numbers)[1]}

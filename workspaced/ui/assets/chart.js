@@ -57,6 +57,7 @@ function follow(figure) {
   const mark = make("div", "mark", area);
   const part = make("div", "part", area);
   const reading = make("div", "reading", area);
+  const cover = make("div", "cover", area);
   let here = null; // the time of the mark, after the beginning
   let from = null; // the time where a part begins
   let pointer = null;
@@ -64,17 +65,17 @@ function follow(figure) {
   for (const text of area.querySelectorAll("text[data-at]")) {
     text.textContent = localTime(Number(text.dataset.at), text.dataset.precision);
   }
-  area.tabIndex = 0;
-  area.setAttribute("role", "group");
-  area.setAttribute("aria-label", "Values of the chart");
-  area.setAttribute("aria-describedby", "chart-keys");
+  // The marked moment is the value of a slider, so that a screen reader says it.
+  const attributes = { role: "slider", "aria-label": "Values of the chart", "aria-describedby": "chart-keys", "aria-valuemin": 0 };
+  for (const [name, value] of Object.entries({ ...attributes, "aria-valuemax": length, tabindex: 0 })) cover.setAttribute(name, value);
   figure.querySelector("#chart-keys").hidden = false;
-  reading.setAttribute("aria-live", "polite");
 
   function show() {
     mark.hidden = here === null;
     reading.hidden = here === null;
     part.hidden = from === null || here === null;
+    cover.setAttribute("aria-valuenow", here === null ? 0 : Math.round(here));
+    cover.setAttribute("aria-valuetext", "No value is marked");
     if (here === null) return;
     const share = here / length;
     mark.style.left = `${share * 100}%`;
@@ -92,12 +93,13 @@ function follow(figure) {
       if (lines.length > 1) {
         const sample = document.querySelector(`.legend .stroke-${line.style}`);
         if (sample) row.append(sample.closest("svg").cloneNode(true));
-        make("bdi", "key", row).textContent = line.key;
+        make("bdi", "key", row).textContent = `${line.key} `;
       }
       const found = readingAt(line.readings, here);
       make("bdi", "value", row).textContent = found ? found.text : "not known";
       return row;
     }));
+    cover.setAttribute("aria-valuetext", Array.from(reading.children, (row) => row.textContent).join("; "));
   }
 
   // The change that is nearest to a time, if it is only a few pixels away.
@@ -129,17 +131,17 @@ function follow(figure) {
     load(figure, url.href);
   }
 
-  area.addEventListener("pointerdown", (event) => {
+  cover.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     pointer = event.pointerId;
     from = timeAt(event);
-    area.setPointerCapture(pointer);
+    cover.setPointerCapture(pointer);
   });
-  area.addEventListener("pointermove", (event) => {
+  cover.addEventListener("pointermove", (event) => {
     here = pointer === null ? nearest(timeAt(event)) : timeAt(event);
     show();
   });
-  area.addEventListener("pointerup", (event) => {
+  cover.addEventListener("pointerup", (event) => {
     if (event.pointerId !== pointer) return;
     const [first, last] = [from, timeAt(event)];
     pointer = null;
@@ -147,12 +149,12 @@ function follow(figure) {
     if ((Math.abs(last - first) / length) * area.clientWidth >= LEAST_PIXELS) zoom(first, last);
     show();
   });
-  area.addEventListener("pointercancel", leave);
-  area.addEventListener("pointerleave", () => {
-    if (pointer === null && document.activeElement !== area) leave();
+  cover.addEventListener("pointercancel", leave);
+  cover.addEventListener("pointerleave", () => {
+    if (pointer === null && document.activeElement !== cover) leave();
   });
-  area.addEventListener("blur", leave);
-  area.addEventListener("keydown", (event) => {
+  cover.addEventListener("blur", leave);
+  cover.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !instants.length) return;
     const now = here === null ? -1 : here;
     const next = {
@@ -202,7 +204,7 @@ async function load(figure, url, keep = true) {
   }
   const focused = figure.contains(document.activeElement) ? document.activeElement : null;
   const name = focused && focused.textContent.trim();
-  for (const selector of ["#chart", ".legend tbody", "#values"]) {
+  for (const selector of ["#chart", "form.keys", "#values"]) {
     const [old, made] = [document.querySelector(selector), page.querySelector(selector)];
     if (old && made) old.replaceWith(document.importNode(made, true));
   }
@@ -212,7 +214,7 @@ async function load(figure, url, keep = true) {
   document.dispatchEvent(new Event("rows"));
   if (focused) {
     const same = Array.from(shown.querySelectorAll(".range a")).find((link) => link.textContent.trim() === name);
-    (same || shown.querySelector(".area")).focus({ preventScroll: true });
+    (same || shown.querySelector(".cover")).focus({ preventScroll: true });
   }
 }
 

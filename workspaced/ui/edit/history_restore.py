@@ -36,8 +36,8 @@ class RestoredRow:
 async def restore_entries(request: PageRequest) -> PageView:
     """Write the values of the earlier moment to the selected keys, and show what was done.
 
-    A key has a conflict if its entry is not what the comparison shows at the later moment. All texts and removals are one bulk, so
-    they are written together or not at all. A null is written alone, because a bulk can't have one.
+    A key has a conflict if its entry is not what the comparison shows at the later moment. All texts and removals are one bulk,
+    so they are written together or not at all. A null is written alone, because a bulk can't have one.
 
     Raises:
         PageRefused: nothing is selected, or the API responds with an error.
@@ -71,9 +71,7 @@ async def restore_entries(request: PageRequest) -> PageView:
             "lost": lost,
             "since": found["since"],
             "base": sink_address(request, "entries"),
-            "again": sink_address(
-                request, "history", **{"from": moment_text(milliseconds(found["since"]))}
-            ),
+            "again": sink_address(request, "history", **{"from": moment_text(milliseconds(found["since"]))}),
         },
         status=200 if outcomes & {"restored", "unchanged"} else 409,
     )
@@ -96,9 +94,7 @@ async def _classified(request: PageRequest, chosen: Sequence[Mapping[str, Any]])
             outcome = "unchanged"
         else:
             outcome = "restored" if _state(present) == _state(row["after"]) else "changed"
-        rows.append(
-            RestoredRow(key=row["key"], outcome=outcome, wanted=row["before"], present=present, reason=reason)
-        )
+        rows.append(RestoredRow(key=row["key"], outcome=outcome, wanted=row["before"], present=present, reason=reason))
     return rows
 
 
