@@ -68,11 +68,11 @@ def _series(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
 
 
 def _sample(time: str, state: Mapping[str, Any] | None) -> Sample:
-    if state is None:
-        return Sample(milliseconds(time), "no entry", None)
-    value = state["value"]
-    text = "null" if value is None else value[:_SHOWN_OF_TEXT] or "empty text"
-    return Sample(milliseconds(time), text, quantity_of(value))
+    value = state["value"] if state else None
+    if not value:
+        absent = "no entry" if state is None else "null" if value is None else "empty text"
+        return Sample(milliseconds(time), absent, None, is_stored=False)
+    return Sample(milliseconds(time), value[:_SHOWN_OF_TEXT], quantity_of(value))
 
 
 def chart_view(request: PageRequest, series: Sequence[Series], *segments: str, **fields: Sequence[str]) -> ChartView:

@@ -38,11 +38,15 @@ class Quantity(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a key has from an instant on: its text for people, and its quantity. None: no number, which is a gap."""
+    """What a key has from an instant on: its text for people, and its quantity. None: no number, which is a gap.
+
+    ``is_stored``: the text is a stored value; otherwise it says what is there instead, such as null.
+    """
 
     at: int
     text: str
     quantity: Quantity | None
+    is_stored: bool = True
 
 
 class TimeRange(NamedTuple):
@@ -248,7 +252,7 @@ def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, mo
     path: list[str] = []
     readings: list[str] = []
     is_open = False
-    for at, text, quantity in _thinned(samples, most):
+    for at, text, quantity, _ in _thinned(samples, most):
         x = round((at - shown.begin) / (shown.end - shown.begin) * BOX, 1)
         y = axis.height(quantity.number) if quantity else None
         if is_open:
