@@ -14,7 +14,7 @@ from workspaced.ui.value_chart import Sample, Series, TimeRange, whole_range
 from workspaced.ui.workspaces import SECTION
 
 MOST_KEYS: Final = 8
-_SHOWN_ROWS: Final = 200
+_SHOWN_ROWS: Final = 100
 
 
 async def show_plot(request: PageRequest) -> PageView:
