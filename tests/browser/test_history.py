@@ -94,6 +94,13 @@ def test_a_user_plots_two_keys_reads_values_and_zooms(signed_in: Browser, servic
     assert signed_in.find(".part").is_displayed()
     signed_in.press(Keys.ESCAPE)
     assert not signed_in.find(".reading").is_displayed()
+    signed_in.press(Keys.HOME, Keys.ENTER, Keys.END, Keys.ENTER)
+    signed_in.until(lambda: "Show all" in signed_in.texts(".range a"))
+    assert signed_in.focused.get_attribute("role") == "slider", "the keyboard stays in the chart"
+    signed_in.tab_to("Show all")
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: "Show all" not in signed_in.texts(".range a"))
+    area = signed_in.find(".cover")
 
     ActionChains(signed_in.driver).move_to_element(area).perform()
     signed_in.until(lambda: len(signed_in.texts(".reading .value")) == 2)

@@ -62,7 +62,7 @@ def value_ticks(low: float, high: float) -> Sequence[tuple[float, str]]:
 
 
 def time_ticks(begin: int, end: int) -> Sequence[Tick]:
-    """Return round instants of a stretch of time, with labels in UTC."""
+    """Return round instants of a range of time, with labels in UTC."""
     step = next((one for one in _STEPS if (end - begin) / one <= _TIMES), 0)
     if step:
         first = -(-begin // step) * step
@@ -75,7 +75,7 @@ def time_ticks(begin: int, end: int) -> Sequence[Tick]:
 
 
 def _months(begin: int, end: int) -> Iterator[int]:
-    """Yield the beginnings of months around a long stretch of time, at least those in it."""
+    """Yield the beginnings of months around a long range of time, at least those in it."""
     months = (end - begin) / (30 * _DAY)
     step = next((one for one in _MONTH_STEPS if months / one <= _TIMES), _MONTH_STEPS[-1])
     month = int(stamp(begin)[:4]) * 12 // step * step

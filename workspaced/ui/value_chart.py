@@ -18,10 +18,10 @@ from workspaced.core.timestamps import stamp
 from workspaced.ui.chart_ticks import Tick, time_ticks, value_ticks
 
 BOX: Final = 1_000
-"""Both sides of the box of the lines, which a browser stretches to the size of the chart."""
+"""Both sides of the box of the lines, which a browser scales to the size of the chart."""
 DRAWN: Final = 2_000
-"""The most points of one chart. Of a stretch of more points, the first, last, lowest and highest one and a gap are drawn."""
-_OF_STRETCH: Final = 5
+"""The most points of one chart. Of more points, the first, last, lowest and highest of each part and a gap are drawn."""
+_OF_PART: Final = 5
 _AXES: Final = 2
 _MARGIN: Final = 0.03
 _SHORTEST_MS: Final = 2
@@ -50,7 +50,7 @@ class Sample(NamedTuple):
 
 
 class TimeRange(NamedTuple):
-    """A stretch of time; ``begin`` is before ``end``."""
+    """A range of time; ``begin`` is before ``end``."""
 
     begin: int
     end: int
@@ -75,7 +75,7 @@ class Series:
         return {one.quantity.unit for one in self.all_samples if one.quantity}
 
     def within(self, shown: TimeRange) -> list[Sample]:
-        """Return the samples of a stretch of time; the value that it begins with begins there."""
+        """Return the samples of a range of time; the value that it begins with begins there."""
         samples = self.all_samples
         times = [one.at for one in samples]
         first = max(bisect_right(times, shown.begin) - 1, 0)
@@ -122,7 +122,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChart:
-    """A chart of a stretch of time. ``undrawn``: why a key has no line, as the end of a sentence.
+    """A chart of a range of time. ``undrawn``: why a key has no line, as the end of a sentence.
 
     ``whole``: all that is known. ``others``: the ranges of the links to less, more, earlier and later.
     """
@@ -168,9 +168,9 @@ def quantity_of(text: str | None) -> Quantity | None:
 
 
 def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int) -> ValueChart | None:
-    """Return the chart of a stretch of time, or of all that is known; None if no key has numbers in one unit."""
+    """Return the chart of a range of time, or of all that is known; None if no key has numbers in one unit."""
     units = list(dict.fromkeys(unit for one in series if len(one.units) == 1 for unit in one.units))[:_AXES]
-    undrawn = {one.key: why for one in series if (why := _obstacle(one, units))}
+    undrawn = {one.key: why for one in series if (why := _reason_undrawn(one, units))}
     drawn = [(style, one) for style, one in enumerate(series) if one.key not in undrawn]
     if not drawn:
         return None
@@ -195,7 +195,7 @@ def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int)
 
 
 def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
-    """Return the stretch of time from the first to the last change, with a margin for the values before and after them."""
+    """Return the range of time from the first to the last change, with a margin for the values before and after them."""
     times = [one.at for of_key in series for one in of_key.samples]
     known = [one.before.at for one in series if one.before]
     begin, end = (min(times), max(times)) if times else (min(known, default=now), now)
@@ -204,7 +204,7 @@ def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
     return TimeRange(max(begin - margin, min(earliest, begin - 1)), min(end + margin, max(now, end + 1)))
 
 
-def _obstacle(series: Series, units: Sequence[str]) -> str:
+def _reason_undrawn(series: Series, units: Sequence[str]) -> str:
     """Return why a key is not drawn; empty if it is."""
     if not series.units:
         return "has no number"
@@ -280,10 +280,10 @@ def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, mo
 
 
 def _thinned(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
-    """Return up to ``most`` samples, with the extreme ones of each stretch."""
+    """Return up to ``most`` samples, with the extreme ones of each part."""
     if len(samples) <= most:
         return samples
-    count = most // _OF_STRETCH
+    count = most // _OF_PART
     kept: list[Sample] = []
     for number in range(count):
         first, end = len(samples) * number // count, len(samples) * (number + 1) // count
