@@ -10,7 +10,7 @@ from workspaced.ui.history import history_records
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.recorded_series import chart_view, recorded_series
 from workspaced.ui.renderer import PageView, page_view
-from workspaced.ui.value_chart import Sample, Series, TimeRange, whole_range
+from workspaced.ui.value_chart import ChartSample, Series, TimeRange, whole_range
 from workspaced.ui.workspaces import SECTION
 
 MOST_KEYS: Final = 8
@@ -51,7 +51,7 @@ async def show_plot(request: PageRequest) -> PageView:
     )
 
 
-def _rows(series: Sequence[Series], shown: TimeRange) -> tuple[list[tuple[str, list[Sample | None]]], int]:
+def _rows(series: Sequence[Series], shown: TimeRange) -> tuple[list[tuple[str, list[ChartSample | None]]], int]:
     """Return the newest moments of a range with what each key has from then on, None if unchanged; and how many there are."""
     by_key = [{sample.at: sample for sample in one.within(shown)} for one in series]
     moments = sorted({at for samples in by_key for at in samples}, reverse=True)

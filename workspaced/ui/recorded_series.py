@@ -10,7 +10,7 @@ from workspaced.core.clock import now_ms
 from workspaced.ui.addresses import address
 from workspaced.ui.moments import milliseconds, moment_ms, moment_text
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.value_chart import Sample, Series, TimeRange, ValueChart, quantity_of, value_chart
+from workspaced.ui.value_chart import ChartSample, Series, TimeRange, ValueChart, quantity_of, value_chart
 
 _CHARTED: Final = 1_000
 """As many changes as a sink can keep of each entry."""
@@ -67,12 +67,12 @@ def _series(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
     )
 
 
-def _sample(time: str, state: Mapping[str, Any] | None) -> Sample:
+def _sample(time: str, state: Mapping[str, Any] | None) -> ChartSample:
     value = state["value"] if state else None
     if not value:
         absent = "no entry" if state is None else "null" if value is None else "empty text"
-        return Sample(milliseconds(time), absent, None, is_stored=False)
-    return Sample(milliseconds(time), value[:_SHOWN_OF_TEXT], quantity_of(value))
+        return ChartSample(milliseconds(time), absent, None, is_stored=False)
+    return ChartSample(milliseconds(time), value[:_SHOWN_OF_TEXT], quantity_of(value))
 
 
 def chart_view(request: PageRequest, series: Sequence[Series], *segments: str, **fields: Sequence[str]) -> ChartView:

@@ -37,7 +37,7 @@ class Quantity(NamedTuple):
     unit: str
 
 
-class Sample(NamedTuple):
+class ChartSample(NamedTuple):
     """What a key has from an instant on: its text for people, and its quantity. None: no number, which is a gap.
 
     ``is_stored``: the text is a stored value; otherwise it says what is there instead, such as null.
@@ -61,11 +61,11 @@ class Series:
     """The history of a key. ``before``: what it had before the first sample, from the instant on that is known."""
 
     key: str
-    before: Sample | None
-    samples: Sequence[Sample]
+    before: ChartSample | None
+    samples: Sequence[ChartSample]
 
     @property
-    def all_samples(self) -> Sequence[Sample]:
+    def all_samples(self) -> Sequence[ChartSample]:
         """Return the samples in the order of time, with that before the first one."""
         return [self.before, *self.samples] if self.before else self.samples
 
@@ -74,7 +74,7 @@ class Series:
         """Return the units of its numbers; none if it has no number."""
         return {one.quantity.unit for one in self.all_samples if one.quantity}
 
-    def within(self, shown: TimeRange) -> list[Sample]:
+    def within(self, shown: TimeRange) -> list[ChartSample]:
         """Return the samples of a range of time; the value that it begins with begins there."""
         samples = self.all_samples
         times = [one.at for one in samples]
@@ -279,12 +279,12 @@ def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, mo
     )
 
 
-def _thinned(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
+def _thinned(samples: Sequence[ChartSample], most: int) -> Sequence[ChartSample]:
     """Return up to ``most`` samples, with the extreme ones of each part."""
     if len(samples) <= most:
         return samples
     count = most // _OF_PART
-    kept: list[Sample] = []
+    kept: list[ChartSample] = []
     for number in range(count):
         first, end = len(samples) * number // count, len(samples) * (number + 1) // count
         places = {first, end - 1}

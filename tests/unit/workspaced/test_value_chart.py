@@ -8,7 +8,7 @@ import pytest
 
 from workspaced.core.timestamps import stamp
 from workspaced.ui.chart_ticks import time_ticks, value_ticks
-from workspaced.ui.value_chart import BOX, DRAWN, Quantity, Sample, Series, TimeRange, quantity_of, value_chart
+from workspaced.ui.value_chart import BOX, DRAWN, ChartSample, Quantity, Series, TimeRange, quantity_of, value_chart
 
 DAY = 86_400_000
 
@@ -36,10 +36,10 @@ def test_a_value_is_a_number_with_a_unit(text: str | None, expected: Quantity | 
 
 def recorded(key: str, *values: tuple[int, str], before: tuple[int, str] | None = None) -> Series:
     """Return a series of these texts from these instants on."""
-    samples = [Sample(at, text, quantity_of(text)) for at, text in values]
+    samples = [ChartSample(at, text, quantity_of(text)) for at, text in values]
     return Series(
         key=key,
-        before=Sample(before[0], before[1], quantity_of(before[1])) if before else None,
+        before=ChartSample(before[0], before[1], quantity_of(before[1])) if before else None,
         samples=samples,
     )
 
