@@ -93,6 +93,7 @@ def workspace_pages(data: Path, driver: webdriver.Chrome) -> Iterator[tuple[Brow
                 "entry": f"{sink}/entries/{measured}",
                 "history": f"{sink}/entries/{measured}/history",
                 "comparison": f"{sink}/history",
+                "plot": f"{sink}/plot?key={measured}&key=segment-2.frame.mass",
                 "import": f"{sink}/import",
                 "files": f"/ui/workspaces/{workspace}/files",
                 "webhook": "/ui/webhooks/new",

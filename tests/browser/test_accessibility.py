@@ -70,6 +70,8 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"{sink}/history",
             f"{sink}/history?from=2020-01-01T00:00:00",
             f"{sink}/entries/part.001.mass/history",
+            f"{sink}/plot",
+            f"{sink}/plot?key=part.001.mass&key=part.002.mass&key={'k' * 255}",
             f"{sink}/entries/part.001.mass/delete",
             f"{sink}/new-entry",
             f"{sink}/delete",

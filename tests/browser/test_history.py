@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MakeKey, Service
@@ -40,24 +41,120 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
     assert signed_in.texts("tbody td[data-label=After]") == ["4 kg", "5 kg", "2 kg"]
     assert signed_in.texts("tbody td[data-label=Before]")[2] == "1 kg"
     assert "anna.lind" in signed_in.texts("tbody td[data-label=By]")[0]
-    assert "3 values in kg, from 2 kg to 5 kg" in signed_in.text
+    assert "4 values in kg, from 1 kg to 5 kg" in signed_in.text
     assert signed_in.find("svg[role=img]").size["height"] > 100
     zone: Any = signed_in.run("return [...document.querySelectorAll('time.local')].map(time => time.textContent)")
     assert all("GMT" in text or "UTC" in text for text in zone)
     assert signed_in.complaints() == []
 
 
-def test_a_history_without_a_chart_says_why(signed_in: Browser, service: Service) -> None:
+def test_a_chart_has_gaps_and_a_history_without_a_chart_says_why(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace(), {"units": "1 kg", "gap": "1", "text": "a"})
     address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
     assert service.http.patch(address, json={"changes": 10}).status_code == 200
     for key, values in (("units", ("2 kg", "3 g")), ("gap", ("2", "broken", "3")), ("text", ("b", "c"))):
         for value in values:
             service.write(sink, key, value)
-    for key, shown in (("units", 1), ("gap", 1), ("text", 0)):
+    for key, charts, shown in (("units", 0, 1), ("gap", 1, 0), ("text", 0, 0)):
         signed_in.go(f"{sink}/entries/{key}/history")
-        assert signed_in.driver.find_elements("css selector", "figure") == []
-        assert signed_in.text.count("There is no chart, because not all values are numbers in one unit.") == shown, key
+        assert len(signed_in.driver.find_elements("css selector", "figure")) == charts, key
+        sentence = "There is no chart, because the values are numbers in several units."
+        assert signed_in.text.count(sentence) == shown, key
+    signed_in.go(f"{sink}/entries/gap/history")
+    assert "3 values, from 1 to 3, and 1 without a number, which is a gap." in signed_in.text
+    parts: Any = signed_in.run(
+        "return document.querySelector('path[data-readings]').getAttribute('d').split('M').length - 1"
+    )
+    assert parts == 2
+
+
+def test_a_user_plots_two_keys_reads_values_and_zooms(signed_in: Browser, service: Service) -> None:
+    sink = _recorded(service)
+    for number in range(6):
+        service.write(sink, "tank/mass", f"{number} kg")
+        service.write(sink, "tank/heat", f"{280 + number} K")
+    signed_in.go(f"{sink}/plot")
+    signed_in.press("tank/mass", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts(".legend tbody th") == ["tank/mass"])
+    signed_in.find("#add-key").send_keys("tank/heat", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts(".legend tbody th") == ["tank/mass", "tank/heat"])
+    units: Any = signed_in.run("return [...document.querySelectorAll('.area .unit')].map(unit => unit.textContent)")
+    assert units == ["kg", "K"]
+    dashes: Any = signed_in.run(
+        "return [...document.querySelectorAll('path[data-key]')].map(path => getComputedStyle(path).strokeDasharray)"
+    )
+    assert len(set(dashes)) == 2, "the lines differ by more than their colours"
+    assert len(signed_in.texts("#values tbody tr")) == 12
+
+    area = signed_in.tab_to("Values of the chart")
+    signed_in.press(Keys.END)
+    assert signed_in.texts(".reading .value") == ["5 kg", "285 K"]
+    signed_in.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    assert signed_in.texts(".reading .value") == ["4 kg", "284 K"]
+    signed_in.press(Keys.HOME)
+    assert signed_in.texts(".reading .value") == ["0 kg", "not known"]
+    signed_in.press(Keys.ENTER, Keys.END)
+    assert signed_in.find(".part").is_displayed()
+    signed_in.press(Keys.ESCAPE)
+    assert not signed_in.find(".reading").is_displayed()
+    signed_in.press(Keys.HOME, Keys.ENTER, Keys.END, Keys.ENTER)
+    signed_in.until(lambda: "Show all" in signed_in.texts(".range a"))
+    assert signed_in.focused.get_attribute("role") == "slider", "the keyboard stays in the chart"
+    signed_in.tab_to("Show all")
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: "Show all" not in signed_in.texts(".range a"))
+    area = signed_in.find(".cover")
+
+    ActionChains(signed_in.driver).move_to_element(area).perform()
+    signed_in.until(lambda: len(signed_in.texts(".reading .value")) == 2)
+    drag = ActionChains(signed_in.driver).move_to_element(area).click_and_hold()
+    drag.move_by_offset(int(area.size["width"]) * 2 // 5, 0).release().perform()
+    signed_in.until(lambda: "Show all" in signed_in.texts(".range a"))
+    assert "from=" in signed_in.path
+    assert "to=" in signed_in.path
+    assert len(signed_in.texts(".legend tbody th")) == 2
+    zoomed = signed_in.path
+    signed_in.click("Show all")
+    signed_in.until(lambda: "Show all" not in signed_in.texts(".range a"))
+    signed_in.driver.back()
+    signed_in.until(lambda: signed_in.path == zoomed and "Show all" in signed_in.texts(".range a"))
+    assert axe_findings(signed_in) == []
+    assert signed_in.complaints() == []
+
+
+def test_a_plot_is_changed_and_zoomed_without_scripts(signed_in: Browser, service: Service) -> None:
+    sink = _recorded(service)
+    for number in range(3):
+        service.write(sink, "tank/mass", f"{number} kg")
+        service.write(sink, "tank/heat", f"{280 + number} K")
+    signed_in.scripts(allowed=False)
+    signed_in.go(f"{sink}/plot?key=tank%2Fmass&key=tank%2Fheat")
+    signed_in.find(".legend input[value='tank/heat']").click()
+    signed_in.click("Show these keys")
+    signed_in.until(lambda: "heat" not in signed_in.path and signed_in.texts(".legend tbody th") == ["tank/mass"])
+    signed_in.click("Zoom in")
+    signed_in.until(lambda: "from=" in signed_in.path and "Show all" in signed_in.texts(".range a"))
+
+
+def test_rows_of_a_comparison_are_restored_by_keyboard_without_scripts(signed_in: Browser, service: Service) -> None:
+    sink = _recorded(service)
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    for key in ("a", "b", "c"):
+        service.write(sink, key, "1")
+    since = service.http.get(f"{address}/entry/c").json()[0]["time"].rstrip("Z")
+    for key in ("a", "b", "c"):
+        service.write(sink, key, "2")
+    signed_in.scripts(allowed=False)
+    signed_in.go(f"{sink}/history?from={since}")
+    for key in ("a", "b"):
+        signed_in.tab_to(f"Restore {key}")
+        signed_in.press(Keys.SPACE)
+    service.write(sink, "b", "3")
+    signed_in.press(Keys.ENTER)
+    done = signed_in.until(lambda: signed_in.find("#done").text)
+    assert done.startswith("1 restored as at")
+    assert "1 not, because a later change would be lost" in done
+    assert signed_in.find("tbody tr").text.split()[:5] == ["b", "1", "3", "by", "anna.lind"]
 
 
 def test_two_moments_of_a_sink_are_compared_in_pages(signed_in: Browser, service: Service) -> None:

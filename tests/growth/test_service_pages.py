@@ -86,6 +86,7 @@ VIEWS: Final = (
     View(route="history", about="comparison", path=f"{_SINK}/history", query={"from": "{moment}"}),
     View(route="history", about="second page", path=f"{_SINK}/history", query={"from": "{moment}"}, links=1),
     View(route="entry_history", path=f"{_ENTRY}/history"),
+    View(route="plot", path=f"{_SINK}/plot", query={"key": "{key}"}),
     View(route="blocks", path=f"{_WORKSPACE}/blocks"),
     View(route="block", path=_BLOCK),
     View(route="files", path=f"{_WORKSPACE}/files"),

@@ -78,17 +78,26 @@ def client_scheme(scope: Scope, headers: RequestHeaders, proxies: Proxies) -> st
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """Return the query's parameters.
+    """Return the query's parameters; the last value of one that occurs several times.
+
+    Raises:
+        Invalid: an escape is not UTF-8, or a value contains U+0000.
+    """
+    return dict(query_items_of(scope))
+
+
+def query_items_of(scope: Scope) -> list[tuple[str, str]]:
+    """Return all names and values of the query.
 
     Raises:
         Invalid: an escape is not UTF-8, or a value contains U+0000.
     """
     raw: bytes = scope["query_string"]
     try:
-        query = dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")) if raw else {}
+        query = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict") if raw else []
     except UnicodeDecodeError:
         raise Invalid("bad_query", "An escape of the query is not UTF-8.") from None
-    if any("\0" in value for value in query.values()):
+    if any("\0" in value for _, value in query):
         raise Invalid("nul_character", "The query may not contain the character U+0000.")
     return query
 

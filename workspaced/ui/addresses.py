@@ -8,10 +8,10 @@ from workspaced.http.responses import Response
 
 
 def address(*segments: str, **query: object) -> str:
-    """Return ``/ui/<segments>?<query>`` without the values that are None or empty."""
+    """Return ``/ui/<segments>?<query>`` without the values that are None or empty; a list is a parameter with several values."""
     path = "/".join(("/ui", *(quote(segment, safe="") for segment in segments)))
     given = {name: value for name, value in query.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def below(base: str, segment: str) -> str:

@@ -13,7 +13,7 @@ from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
 from workspaced.core.json_schema import Schema
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
-from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
+from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_items_of, query_of
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.responses import Headers, Response, json_response, send_response
@@ -137,7 +137,7 @@ class Pages:
         request = PageRequest(
             method=scope["method"],
             names=of_path,
-            query=query_of(scope),
+            query_items=query_items_of(scope),
             headers=headers,
             session=session,
             address=client_address(scope, headers, self._proxies),

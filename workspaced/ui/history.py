@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from workspaced.core.problems import NotFoundProblem
-from workspaced.core.timestamps import microseconds
 from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
+from workspaced.ui.moments import moment_stamp
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, parse_response
+from workspaced.ui.recorded_series import chart_view, entry_history_path, recorded_series
 from workspaced.ui.renderer import PageView, entry_digest, page_view
-from workspaced.ui.value_chart import HEIGHT, WIDTH, ValueChart, quantity_of, value_chart
+from workspaced.ui.value_chart import quantity_of
 from workspaced.ui.workspaces import SECTION
 
 _PAGE_LENGTH: Final = 50
-_CHARTED: Final = 1_000
 _PAGES_SEARCHED: Final = 3
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 
 async def show_history(request: PageRequest, refused: PageRefused | None = None) -> PageView:
@@ -29,13 +27,13 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
 
     ``refused``: the API has refused the settings of a form, which is shown again with what its user has typed.
     """
-    workspace, sink, kept = await _sink(request)
+    workspace, sink, kept = await history_records(request)
     since, until = request.query.get("from", ""), request.query.get("to", "")
     found: ApiResponse | None = None
     wrong = ""
     if since:
         try:
-            found = await _comparison(request, since, until)
+            found = await compare(request, since, until, request.query.get("cursor", ""))
         except PageRefused as not_compared:
             wrong = not_compared.sentence
     own = request.form if refused else {"changes": kept["ownChanges"], "days": kept["ownDays"]}
@@ -49,6 +47,8 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
         sink=sink,
         kept=kept,
         may_write=request.may(DATA_SINKS_WRITE),
+        may_push=request.may(DATA_SINKS_PUSH),
+        cursor=request.query.get("cursor", ""),
         most_changes=MOST_CHANGES,
         most_days=MOST_DAYS,
         since=since,
@@ -76,15 +76,17 @@ async def configure(request: PageRequest) -> PageView | Response:
 
 async def show_entry_history(request: PageRequest) -> PageView:
     """Show the changes of an entry, the newest first; on the first page with a chart if the values are numbers."""
-    workspace, sink, kept = await _sink(request)
+    workspace, sink, kept = await history_records(request)
     key = request.names["key"]
-    path = _entry_path(request)
     cursor = request.query.get("cursor", "")
     found = await _changes(request, cursor)
     may_push = request.may(DATA_SINKS_PUSH)
-    chart = None
-    if not cursor and _are_numbers(found.value):
-        chart = _chart((await request.get(*path, take=str(_CHARTED))).value)
+    view = None
+    if not cursor and _count_numbers(found.value) > 1:
+        series = await recorded_series(request, key, kept)
+        view = chart_view(
+            request, [series], "workspaces", workspace["id"], "sinks", sink["visibleId"], "entries", key, "history"
+        )
     return page_view(
         "entry_history.html",
         f"History of {key}",
@@ -99,10 +101,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
         may_push=may_push,
         is_later=bool(cursor),
         next=_next(request, found),
-        chart=chart,
-        lacks_chart=chart is None and not cursor and _has_numbers(found.value),
-        chart_width=WIDTH,
-        chart_height=HEIGHT,
+        view=view,
     )
 
 
@@ -117,17 +116,18 @@ async def _present_digest(request: PageRequest) -> str:
 
 
 async def find_former(request: PageRequest) -> Mapping[str, Any]:
-    """Return the value before the change that a form names, which may be on a later page now.
+    """Return the value before or after the change that a form names, which may be on a later page now.
 
     Raises:
         PageRefused: the change is not kept any more.
     """
     cursor = request.form.get("cursor", "")
+    side = "after" if request.form.get("side") == "after" else "before"
     for _ in range(_PAGES_SEARCHED):
         found = await _changes(request, cursor)
         for change in found.value:
-            if change["id"] == request.form.get("change") and change["before"]:
-                former: Mapping[str, Any] = change["before"]
+            if change["id"] == request.form.get("change") and change[side]:
+                former: Mapping[str, Any] = change[side]
                 return former
         cursor = found.next_cursor
         if not cursor:
@@ -136,16 +136,11 @@ async def find_former(request: PageRequest) -> Mapping[str, Any]:
 
 
 async def _changes(request: PageRequest, cursor: str) -> ApiResponse:
-    return await request.get(*_entry_path(request), take=str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {}))
+    query = {"take": str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {})}
+    return await request.get(*entry_history_path(request, request.names["key"]), **query)
 
 
-def _entry_path(request: PageRequest) -> tuple[str, ...]:
-    """Return the path of an entry's history in the API, below ``/v1``."""
-    names = request.names
-    return ("workspace", names["workspace"], "data-sink-history", names["sink"], "entry", names["key"])
-
-
-async def _sink(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
+async def history_records(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
     """Return the records of the workspace, of the sink and of what is kept."""
     names = request.names
     workspace = await request.workspace()
@@ -154,22 +149,19 @@ async def _sink(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, A
     return workspace, sink.record, kept.record
 
 
-async def _comparison(request: PageRequest, since: str, until: str) -> ApiResponse:
-    query = {"from": _moment(since), "take": str(_PAGE_LENGTH)}
+async def compare(request: PageRequest, since: str, until: str, cursor: str) -> ApiResponse:
+    """Return a page of the differences between two moments of a form; ``until`` empty: now.
+
+    Raises:
+        PageRefused: one of them is no moment, or the API responds with an error.
+    """
+    query = {"from": moment_stamp(since), "take": str(_PAGE_LENGTH)}
     if until:
-        query["to"] = _moment(until)
-    if request.query.get("cursor"):
-        query["cursor"] = request.query["cursor"]
+        query["to"] = moment_stamp(until)
+    if cursor:
+        query["cursor"] = cursor
     names = request.names
     return await request.get("workspace", names["workspace"], "data-sink-history", names["sink"], "comparison", **query)
-
-
-def _moment(text: str) -> str:
-    """Return the timestamp of a moment of the form, which is in UTC."""
-    if not _MOMENT.fullmatch(text):
-        raise PageRefused(400, "Not a moment", "Write a moment as 2026-11-23T09:30:00.")
-    seconds = text if text.count(":") > 1 else f"{text}:00"
-    return f"{seconds}Z"
 
 
 def _next(request: PageRequest, found: ApiResponse, **query: str) -> str:
@@ -192,17 +184,7 @@ def _number(text: str) -> object:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
-def _has_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether several values after the changes are numbers, so that a user expects a chart."""
-    return sum(bool(change["after"] and quantity_of(change["after"]["value"])) for change in changes) > 1
-
-
-def _are_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether every value after one of the changes is a number, and there are two of them."""
-    values = [change["after"]["value"] for change in changes if change["after"]]
-    return len(values) > 1 and all(quantity_of(value) for value in values)
-
-
-def _chart(changes: Sequence[Mapping[str, Any]]) -> ValueChart | None:
-    after = [(change["time"], change["after"]["value"]) for change in reversed(changes) if change["after"]]
-    return value_chart([(microseconds(time) // 1_000, time, value) for time, value in after])
+def _count_numbers(changes: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many values before and after the changes are numbers."""
+    states = [changes[-1]["before"], *(change["after"] for change in changes)] if changes else []
+    return sum(bool(state and quantity_of(state["value"])) for state in states)

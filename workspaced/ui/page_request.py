@@ -91,7 +91,7 @@ class PageRequest:
 
     method: str
     names: Mapping[str, str]
-    query: Mapping[str, str]
+    query_items: Sequence[tuple[str, str]]
     headers: RequestHeaders
     session: Session
     address: str
@@ -100,6 +100,15 @@ class PageRequest:
     form: Mapping[str, str] = field(default_factory=dict)
     is_proven: bool = True
     body: Receive = EMPTY_BODY
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Return the parameters of the query; the last value of one that occurs several times."""
+        return dict(self.query_items)
+
+    def several(self, name: str) -> list[str]:
+        """Return all values of a parameter of the query."""
+        return [value for one, value in self.query_items if one == name]
 
     def may(self, scope: str) -> bool:
         """Return whether the key gives the permission on the workspace of the URL, or on all if it names none."""

@@ -19,6 +19,7 @@ from workspaced.core.problems import NotFoundProblem
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, below
+from workspaced.ui.value_chart import BOX
 
 
 class Assets(PageAssets):
@@ -44,6 +45,7 @@ class Assets(PageAssets):
 
 _SHOWN_CHARACTERS = 400
 _SHOWN_ITEMS = 100
+_SHORT_WORD = 12
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
@@ -78,6 +80,7 @@ class Renderer:
             link=address,
             below=below,
             asset=assets.address,
+            box=BOX,
             shown_characters=_SHOWN_CHARACTERS,
             shown_items=_SHOWN_ITEMS,
         )
@@ -89,7 +92,7 @@ class Renderer:
             exact_attribute=_exact_attribute,
             shown=entry_digest,
         )
-        self._environment.tests.update(timestamp=_is_timestamp)
+        self._environment.tests.update(timestamp=_is_timestamp, of_short_words=_is_of_short_words)
 
     def page(self, view: PageView, **common: object) -> bytes:
         """Render a whole page; ``common`` has the values for every page."""
@@ -113,6 +116,11 @@ def _exact_attribute(text: str) -> Markup:
 
 def _is_timestamp(value: object) -> bool:
     return isinstance(value, str) and _TIMESTAMP.fullmatch(value) is not None
+
+
+def _is_of_short_words(text: str) -> bool:
+    """Return whether a column of a table has room for each word of a text, so that none is broken."""
+    return all(len(word) <= _SHORT_WORD for word in text.split())
 
 
 def _plain_number(number: int | Decimal) -> str:

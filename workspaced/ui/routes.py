@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from workspaced.http.responses import Response
-from workspaced.ui import audit, blocks, entries, files, history, keys, search, webhooks, workspaces
+from workspaced.ui import audit, blocks, entries, files, history, keys, plot, search, webhooks, workspaces
 from workspaced.ui.live import LiveUpdates
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView
@@ -61,6 +61,7 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
             path=f"{ENTRY}/history",
             page=history.show_entry_history,
         ),
+        Route(name="plot", method="GET", path=f"{SINK}/plot", page=plot.show_plot),
         Route(name="blocks", method="GET", path=f"{WORKSPACE}/blocks", page=blocks.show_tree),
         Route(name="block", method="GET", path=BLOCK, page=blocks.show_block),
         Route(name="files", method="GET", path=f"{WORKSPACE}/files", page=files.list_files),

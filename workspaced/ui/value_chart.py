@@ -1,16 +1,31 @@
-"""A line chart of numeric values over time, as the numbers of an SVG. Performs no I/O."""
+"""A chart of numeric values over time, as the numbers of an SVG. Performs no I/O.
+
+A value stays until the next one, so a line has steps. Where there is no number, it has a gap. Instants are milliseconds since
+1970.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import sys
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-WIDTH: Final = 640
-HEIGHT: Final = 180
-_MARGIN: Final = 8
+from workspaced.core.timestamps import stamp
+from workspaced.ui.chart_ticks import Tick, time_ticks, value_ticks
+
+BOX: Final = 1_000
+"""Both sides of the box of the lines, which a browser scales to the size of the chart."""
+DRAWN: Final = 2_000
+"""The most points of one chart. Of more points, the first, last, lowest and highest of each part and a gap are drawn."""
+_OF_PART: Final = 5
+_AXES: Final = 2
+_MARGIN: Final = 0.03
+_SHORTEST_MS: Final = 2
+_LEAST_MS: Final = 1_000
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S.{0,31})?", re.ASCII)
 _LONGEST: Final = 96
 
@@ -22,17 +37,123 @@ class Quantity(NamedTuple):
     unit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueChart:
-    """The chart: the ``points`` of a polyline with steps in a box of `WIDTH` by `HEIGHT`, the extreme values and instants."""
+class ChartSample(NamedTuple):
+    """What a key has from an instant on: its text for people, and its quantity. None: no number, which is a gap.
 
-    points: str
+    ``is_stored``: the text is a stored value; otherwise it says what is there instead, such as null.
+    """
+
+    at: int
+    text: str
+    quantity: Quantity | None
+    is_stored: bool = True
+
+
+class TimeRange(NamedTuple):
+    """A range of time; ``begin`` is before ``end``."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The history of a key. ``before``: what it had before the first sample, from the instant on that is known."""
+
+    key: str
+    before: ChartSample | None
+    samples: Sequence[ChartSample]
+
+    @property
+    def all_samples(self) -> Sequence[ChartSample]:
+        """Return the samples in the order of time, with that before the first one."""
+        return [self.before, *self.samples] if self.before else self.samples
+
+    @property
+    def units(self) -> set[str]:
+        """Return the units of its numbers; none if it has no number."""
+        return {one.quantity.unit for one in self.all_samples if one.quantity}
+
+    def within(self, shown: TimeRange) -> list[ChartSample]:
+        """Return the samples of a range of time; the value that it begins with begins there."""
+        samples = self.all_samples
+        times = [one.at for one in samples]
+        first = max(bisect_right(times, shown.begin) - 1, 0)
+        found = samples[first : bisect_right(times, shown.end)]
+        return [one._replace(at=max(one.at, shown.begin)) for one in found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """The axis of the values in one unit. ``low`` and ``high`` are its ends."""
+
+    unit: str
+    low: float
+    high: float
+    ticks: Sequence[Tick]
+
+    def height(self, number: float) -> float:
+        """Return where a number is drawn in the box, from the top."""
+        # Halves, because the difference of the largest numbers is infinite.
+        share = (number / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        return round(BOX - share * BOX, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One key in a chart. ``style``: the number of its colour and dashes. ``axis``: the number of its axis.
+
+    ``path``: the data of an SVG path. ``readings``: a line of text for each drawn point, with milliseconds after the beginning of
+    the chart, the height or ``-``, and the text. ``gaps``: how many samples are no numbers. ``latest``: the text of the last one.
+    """
+
+    key: str
+    style: int
+    axis: int
+    unit: str
+    path: str
+    readings: str
+    count: int
+    gaps: int
     lowest: str
     highest: str
-    unit: str
-    first: str
-    last: str
-    count: int
+    latest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueChart:
+    """A chart of a range of time. ``undrawn``: why a key has no line, as the end of a sentence.
+
+    ``whole``: all that is known. ``others``: the ranges of the links to less, more, earlier and later.
+    """
+
+    lines: Sequence[Line]
+    undrawn: Mapping[str, str]
+    axes: Sequence[Axis]
+    times: Sequence[Tick]
+    shown: TimeRange
+    whole: TimeRange
+    others: Mapping[str, TimeRange]
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it has less than the whole."""
+        return self.shown != self.whole
+
+    @property
+    def first(self) -> str:
+        """Return the timestamp of its beginning."""
+        return stamp(self.shown.begin)
+
+    @property
+    def last(self) -> str:
+        """Return the timestamp of its end."""
+        return stamp(self.shown.end)
+
+    @property
+    def has_long_labels(self) -> bool:
+        """Whether the labels of its values need much room."""
+        return any(len(tick.label) > 6 for axis in self.axes for tick in axis.ticks)
 
 
 def quantity_of(text: str | None) -> Quantity | None:
@@ -46,40 +167,133 @@ def quantity_of(text: str | None) -> Quantity | None:
     return Quantity(number, unit)
 
 
-def value_chart(moments: Sequence[tuple[int, str, str | None]]) -> ValueChart | None:
-    """Return the chart of the values at increasing instants: (milliseconds since 1970, timestamp, value).
-
-    None if there are less than two values, one is no number, or the units differ.
-    """
-    found = [quantity_of(value) for _, _, value in moments]
-    quantities = [one for one in found if one is not None]
-    if len(quantities) < max(2, len(found)) or len({one.unit for one in quantities}) > 1:
+def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int) -> ValueChart | None:
+    """Return the chart of a range of time, or of all that is known; None if no key has numbers in one unit."""
+    units = list(dict.fromkeys(unit for one in series if len(one.units) == 1 for unit in one.units))[:_AXES]
+    undrawn = {one.key: why for one in series if (why := _reason_undrawn(one, units))}
+    drawn = [(style, one) for style, one in enumerate(series) if one.key not in undrawn]
+    if not drawn:
         return None
-    numbers = [one.number for one in quantities]
-    low, high = min(numbers), max(numbers)
-    begin, end = moments[0][0], moments[-1][0]
-    corners: list[str] = []
-    height = float(_MARGIN)
-    for (at, _, _), number in zip(moments, numbers, strict=True):
-        x = _scaled(at - begin, end - begin, WIDTH)
-        if corners:
-            corners.append(f"{x},{height}")
-        # Halves, because the difference of the largest numbers is infinite.
-        height = HEIGHT - _scaled(number / 2 - low / 2, high / 2 - low / 2, HEIGHT)
-        corners.append(f"{x},{height}")
-    texts = dict(zip(numbers, (value or "" for _, _, value in moments), strict=True))
+    whole = whole_range([one for _, one in drawn], now=now)
+    shown = _clipped(wanted, whole) if wanted else whole
+    most = DRAWN // len(drawn)
+    numbers: dict[str, list[float]] = {unit: [] for unit in units}
+    for _, one in drawn:
+        for sample in one.within(shown):
+            if sample.quantity:
+                numbers[sample.quantity.unit].append(sample.quantity.number)
+    axes = [_axis(unit, found) for unit, found in numbers.items()]
     return ValueChart(
-        points=" ".join(corners),
-        lowest=texts[low].strip(),
-        highest=texts[high].strip(),
-        unit=quantities[0].unit,
-        first=moments[0][1],
-        last=moments[-1][1],
-        count=len(moments),
+        lines=[_line(one, style, axes, shown, most) for style, one in drawn],
+        undrawn=undrawn,
+        axes=axes,
+        times=time_ticks(*shown),
+        shown=shown,
+        whole=whole,
+        others=_others(shown, whole),
     )
 
 
-def _scaled(part: float, whole: float, length: int) -> float:
-    """Return where a part of a range is drawn, inside the margins; the middle of a range without extent."""
-    share = part / whole if whole else 0.5
-    return round(_MARGIN + share * (length - 2 * _MARGIN), 1)
+def whole_range(series: Sequence[Series], *, now: int) -> TimeRange:
+    """Return the range of time from the first to the last change, with a margin for the values before and after them."""
+    times = [one.at for of_key in series for one in of_key.samples]
+    known = [one.before.at for one in series if one.before]
+    begin, end = (min(times), max(times)) if times else (min(known, default=now), now)
+    margin = math.ceil(max((end - begin) * _MARGIN, _LEAST_MS if begin == end else 1))
+    earliest = min([*known, begin])
+    return TimeRange(max(begin - margin, min(earliest, begin - 1)), min(end + margin, max(now, end + 1)))
+
+
+def _reason_undrawn(series: Series, units: Sequence[str]) -> str:
+    """Return why a key is not drawn; empty if it is."""
+    if not series.units:
+        return "has no number"
+    if len(series.units) > 1:
+        return "has numbers in several units"
+    return "" if series.units <= set(units) else f"has another unit than the first {_AXES} of the chart"
+
+
+def _clipped(wanted: TimeRange, whole: TimeRange) -> TimeRange:
+    """Return the part of a range that is known; the whole if that is too short to be drawn."""
+    begin, end = max(wanted.begin, whole.begin), min(wanted.end, whole.end)
+    return TimeRange(begin, end) if end - begin >= _SHORTEST_MS else whole
+
+
+def _others(shown: TimeRange, whole: TimeRange) -> dict[str, TimeRange]:
+    """Return the ranges beside one, by what they show; only those that differ from it."""
+    half = (shown.end - shown.begin) // 2
+    begin, end = shown
+    wanted = {
+        "less": TimeRange(begin + half // 2, end - half // 2),
+        "more": TimeRange(begin - half, end + half),
+        "earlier": TimeRange(max(begin - half, whole.begin), max(begin - half, whole.begin) + end - begin),
+        "later": TimeRange(min(end + half, whole.end) - (end - begin), min(end + half, whole.end)),
+    }
+    found = {name: _clipped(one, whole) for name, one in wanted.items()}
+    if found["less"] == whole:  # it would be too short
+        del found["less"]
+    return {name: one for name, one in found.items() if one != shown}
+
+
+def _axis(unit: str, numbers: Sequence[float]) -> Axis:
+    lowest, highest = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+    margin = (highest / 2 - lowest / 2) * 0.12 or abs(lowest) * 0.05 or 1.0
+    low, high = (max(min(end, sys.float_info.max), -sys.float_info.max) for end in (lowest - margin, highest + margin))
+    axis = Axis(unit=unit, low=low, high=high, ticks=())
+    ticks = [Tick(axis.height(number) / BOX, label) for number, label in value_ticks(low, high)]
+    return Axis(unit=unit, low=low, high=high, ticks=ticks)
+
+
+def _line(series: Series, style: int, axes: Sequence[Axis], shown: TimeRange, most: int) -> Line:
+    samples = series.within(shown)
+    unit = next(iter(series.units))
+    place = next(number for number, axis in enumerate(axes) if axis.unit == unit)
+    axis = axes[place]
+    path: list[str] = []
+    readings: list[str] = []
+    is_open = False
+    for at, text, quantity, _ in _thinned(samples, most):
+        x = round((at - shown.begin) / (shown.end - shown.begin) * BOX, 1)
+        y = axis.height(quantity.number) if quantity else None
+        if is_open:
+            path.append(f"H{x}" if y is None else f"H{x}V{y}")
+        elif y is not None:
+            path.append(f"M{x} {y}")
+        is_open = y is not None
+        readings.append(f"{at - shown.begin} {'-' if y is None else y} {' '.join(text[:_LONGEST].split())}")
+    if is_open:
+        path.append(f"H{BOX}")
+    numbers = [(one.quantity.number, one.text.strip()) for one in samples if one.quantity]
+    return Line(
+        key=series.key,
+        style=style,
+        axis=place,
+        unit=unit,
+        path="".join(path),
+        readings="\n".join(readings),
+        count=len(numbers),
+        gaps=len(samples) - len(numbers),
+        lowest=min(numbers)[1] if numbers else "",
+        highest=max(numbers)[1] if numbers else "",
+        latest=samples[-1].text if samples else "",
+    )
+
+
+def _thinned(samples: Sequence[ChartSample], most: int) -> Sequence[ChartSample]:
+    """Return up to ``most`` samples, with the extreme ones of each part."""
+    if len(samples) <= most:
+        return samples
+    count = most // _OF_PART
+    kept: list[ChartSample] = []
+    for number in range(count):
+        first, end = len(samples) * number // count, len(samples) * (number + 1) // count
+        places = {first, end - 1}
+        numbers = [
+            (quantity.number, place) for place in range(first, end) if (quantity := samples[place].quantity) is not None
+        ]
+        if numbers:
+            places |= {min(numbers)[1], max(numbers)[1]}
+        if len(numbers) < end - first:
+            places.add(next(place for place in range(first, end) if samples[place].quantity is None))
+        kept += [samples[place] for place in sorted(places)]
+    return kept

@@ -641,11 +641,17 @@ async def test_a_former_value_is_restored_as_an_edit_and_that_can_be_undone(
     assert (await http.patch(f"{api}/mass", json={"value": None})).is_success
     await write("3", "text")
 
+    async def rows_of(page: str) -> list[str]:
+        return re.split(r"<tr>", (await browser.get(page)).text.partition("<tbody>")[2])[1:]
+
     async def restore(number: int, **changed: str) -> httpx.Response:
         fields = restore_forms(await browser.get(f"{entry}/history"))[number]
         return await browser.post(f"{entry}/restore", data={**fields, **changed}, headers=OWN)
 
-    assert len(restore_forms(await browser.get(f"{entry}/history"))) == 3, "the first change has no value before it"
+    sides = [re.findall(r'name="side" value="(\w+)"', row) for row in await rows_of(f"{entry}/history")]
+    assert sides == [["before"], ["before", "after"], ["before", "after"], ["after"]], (
+        "there is no button that changes nothing"
+    )
     assert (await restore(0)).headers["location"] == f"{entry}/history"
     assert await stored() == (None, "scalar")
     await restore(2)
@@ -654,6 +660,9 @@ async def test_a_former_value_is_restored_as_an_edit_and_that_can_be_undone(
     assert await stored() == ("1\r\n2", "scalar"), "line ends are restored exactly"
     await restore(0)
     assert await stored() == ("1\n2", "scalar"), "the newest change undoes the restoration"
+    await restore(4, side="after")
+    assert await stored() == ("3", "text"), "the value after a change is restored too"
+    await restore(0)
     newest = (await http.get("/v1/audit-log", params={"take": "1"})).json()[0]
     assert (newest["action"], newest["principal"], newest["clientId"]) == (
         "data_sink.entry.updated",

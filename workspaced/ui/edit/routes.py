@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workspaced.settings.model import Limits
-from workspaced.ui.edit import blocks, entries, files, sinks, webhooks, workspaces
+from workspaced.ui.edit import blocks, entries, files, history_restore, sinks, webhooks, workspaces
 from workspaced.ui.edit.table_import import TABLE_BYTES, ReadTableFile, TableImport
 from workspaced.ui.routes import BLOCK, ENTRY, FILE, SINK, WEBHOOK, WORKSPACE, Page, Route
 
@@ -25,6 +25,13 @@ def edit_routes(limits: Limits, read_table_file: ReadTableFile) -> tuple[Route, 
         *_form("edit_entry", f"{ENTRY}/edit", entries.edit_entry, most),
         *_form("delete_entry", f"{ENTRY}/delete", entries.delete_entry, most),
         Route(name="restore_entry", method="POST", path=f"{ENTRY}/restore", page=entries.restore_entry),
+        Route(
+            name="restore_entries",
+            method="POST",
+            path=f"{SINK}/history/restore",
+            page=history_restore.restore_entries,
+            form_bytes=most,
+        ),
         Route(name="change_entry", method="POST", path=f"{SINK}/changes", page=entries.change_entry, form_bytes=most),
         *_form("import_table", f"{SINK}/import", imports.page, 3 * TABLE_BYTES),
         Route(name="read_table", method="POST", path=f"{SINK}/import/file", page=imports.read, form_bytes=None),
