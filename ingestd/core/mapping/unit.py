@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -27,6 +27,9 @@ _HARMLESS = re.compile(
 _RULE = f"A unit has names with powers from -{_LARGEST_POWER} to {_LARGEST_POWER}, such as kg*m**2/s**2, and no other numbers."
 
 
+_KEPT_TEXTS = 10_000
+
+
 class UnitError(ValueError):
     """A unit is unknown, or two units can't be converted; the sentence says which."""
 
@@ -39,7 +42,7 @@ class UnitConversion(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool
 
 
-@cache
+@lru_cache(maxsize=1024)
 def unit_conversion(source: str, target: str) -> UnitConversion:
     """Return the conversion between two units, such as ``degF`` and ``degC``.
 
@@ -95,8 +98,13 @@ def _is_power_of_ten(factor: Fraction) -> bool:
     return bool(number == 10 ** round(math.log10(number)))
 
 
-@cache
 def _registry() -> Any:
+    """Return the units. pint keeps each text that it ever parsed, and a record may decide the text: begin again at times."""
+    return _new_registry(unit_conversion.cache_info().misses // _KEPT_TEXTS)
+
+
+@lru_cache(maxsize=1)
+def _new_registry(_turn: int) -> Any:
     import pint  # noqa: PLC0415 - a second of work that most configurations don't need
 
     return pint.UnitRegistry(non_int_type=Fraction, cache_folder=None, preprocessors=[_require_short_numbers])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import pint
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -87,3 +88,19 @@ def test_the_notations_of_powers_and_ratios_are_units(text: str, same: str) -> N
 def test_a_factor_of_many_digits_is_exact_if_it_is_a_power_of_ten() -> None:
     assert unit_conversion("Ym**12", "ym**12").exact
     assert not unit_conversion("ly**12", "inch**12").exact
+
+
+def test_the_parsed_texts_of_records_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pint keeps each text, with 0.6 kB."""
+    monkeypatch.setattr("ingestd.core.mapping.unit._KEPT_TEXTS", 2)
+    made: list[pint.UnitRegistry[Any]] = []
+    create = pint.UnitRegistry
+
+    def registry(**options: Any) -> pint.UnitRegistry[Any]:
+        made.append(create(**options))
+        return made[-1]
+
+    monkeypatch.setattr("pint.UnitRegistry", registry)
+    texts = [f"m**{power}" for power in range(2, 6)]
+    assert [unit_conversion(f"k{text}", text).factor for text in texts] == [1000**power for power in range(2, 6)]
+    assert len(made) in {2, 3}
