@@ -61,8 +61,10 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
         proposal = propose_key(records.first, contract, measured=measured, primary=records.key, kind=kind)
         columns = proposal.columns
         if proposal.doubt:
-            chosen = ask.decide("--key", proposal.doubt, " + ".join(columns))
-            columns = tuple(part.strip() for part in chosen.split(" + "))
+            proposed = " + ".join(columns)
+            chosen = ask.decide("--key", proposal.doubt, proposed)
+            if chosen != proposed:  # a name may contain the separator
+                columns = (chosen,) if chosen in contract else tuple(part.strip() for part in chosen.split(" + "))
     for name in columns:
         _require(name in contract or name.startswith("file."), name, contract)
         if not is_possible_key(name):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import MAXYEAR
 
 import click
 import msgspec
@@ -17,16 +18,23 @@ from ingestd.core.clock import moment, parse_time
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import RollBack, RunsUndone
+from ingestd.daemon.control.time_zone import local_zone, zone_of
 from ingestd.mirror.rollback import Rollback, RunSelection, UndoneRun
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo, echo_lines, safe_line
 
 
-def _time(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+def _time(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    """Return seconds since the epoch. A time without a zone is in the zone in which times are printed without ``--utc``."""
+    if text is None:
+        return None
     try:
-        return parse_time(text) if text is not None else None
+        at = parse_time(text)
     except ValueError as error:
         raise click.BadParameter(f"{error}. Write a time as '2026-11-26 08:00'; without a zone it is local.") from error
+    if not 1970 <= at.year < MAXYEAR:
+        raise click.BadParameter(f"'{text}' is no time of a run. Write a time from 1970 to {MAXYEAR - 1}.")
+    return (at if at.tzinfo is not None else at.replace(tzinfo=zone_of(local_zone(os.environ)))).timestamp()
 
 
 @click.command()
@@ -41,7 +49,7 @@ def _time(_context: click.Context, _option: click.Parameter, text: str | None) -
 def rollback(  # noqa: PLR0917 - click names them
     configuration: Configuration,
     run: int | None,
-    since: datetime | None,
+    since: float | None,
     pipeline: str,
     sink: str,
     dry_run: bool,
@@ -66,9 +74,7 @@ def rollback(  # noqa: PLR0917 - click names them
     if pipeline:
         chosen_names(configuration, [pipeline])
     configure_logs(level="error")
-    selection = RunSelection(
-        run=run, since=since.timestamp() if since is not None else None, pipeline=pipeline, sink=sink
-    )
+    selection = RunSelection(run=run, since=since, pipeline=pipeline, sink=sink)
     is_plan = dry_run or not yes
     if as_json:
         response, _ = _response(configuration, RollBack(selection=selection, only_plan=is_plan))

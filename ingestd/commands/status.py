@@ -39,7 +39,6 @@ def read_status(configuration: Configuration) -> Status:
             pending=0,
             rejected=0,
             pipelines=(),
-            idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines),
             sinks=(),
             rejections=(),
             states=tuple(derive_state(pipeline.name, never) for pipeline in configuration.settings.pipelines),

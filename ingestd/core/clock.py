@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime, tzinfo
+from datetime import MAXYEAR, UTC, datetime, tzinfo
 from typing import TypeAlias
 
 Now: TypeAlias = Callable[[], float]
@@ -31,12 +31,15 @@ def parse_time(text: str) -> datetime:
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds since the epoch of a date-time with an offset after 1970; None for any other text."""
+    """Return the seconds since the epoch of a date-time with an offset, of the years 1971 to 9998; None for any other text.
+
+    In another zone, a date-time of the first or the last year may be one of a year that `moment` can't show.
+    """
     try:
         at = parse_time(text)
     except ValueError:
         return None
-    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None
+    return at.timestamp() if at.tzinfo is not None and 1970 < at.year < MAXYEAR else None
 
 
 class _ShownZone:

@@ -35,6 +35,7 @@ from ingestd.daemon.timings import drift_timings, last_checks, last_runs, readin
 from ingestd.delivery import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import PassReport, Reader, SourceSupervisor
+from ingestd.intake.connector_reports import count_waiting
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
@@ -85,6 +86,7 @@ class Assembly:
         self.passes = SourcePasses()
         self.request_counts = RequestCounts()
         self._work = WorkCounter()
+        self._pausing = asyncio.Lock()
         settings = configuration.settings
         create = PartFactory(
             mirror=mirror.intake,
@@ -155,6 +157,7 @@ class Assembly:
             retention=self.retention,
             schedule=self.schedule,
             drift_schedule=self.drift_schedule,
+            pausing=self._pausing,
             emit=emit,
         )
         self.reloader = Reloader(self._reconfigurer, emit=emit)
@@ -184,10 +187,12 @@ class Assembly:
 
     def sources(self) -> SourceNotices:
         """Return what is known of the sources. Thread-safe; calls no source that would wait."""
+        waiting = {reader.pipeline: count_waiting(reader.pipeline, reader.connector) for reader in self.readers}
+        failed = (found for found in waiting.values() if isinstance(found, OperatorNotice))
         return SourceNotices(
-            notices=self.notices.every(),
+            notices=(*self.notices.every(), *failed),
             health=self.supervisor.health(),
-            waiting={reader.pipeline: dict(reader.connector.count_waiting()) for reader in self.readers},
+            waiting={name: found for name, found in waiting.items() if not isinstance(found, OperatorNotice)},
             tried=self.passes.pipelines(),
         )
 
@@ -207,8 +212,7 @@ class Assembly:
             pipelines=lambda: self.configuration.settings.pipelines,
             rejected=self.mirror.rejected,
             runs=self.mirror.intake,
-            held_runs=self.mirror.status.held_runs,
-            plan_rollback=self.mirror.status.rollback_plan,
+            stored=self.mirror.status,
             checker=self.checker,
             request_reading=self._read_again,
             explain=self._explain,
@@ -219,6 +223,7 @@ class Assembly:
                 pipelines=lambda: self.configuration.settings.pipelines,
                 store=self.mirror.pauses,
                 status=self.mirror.status,
+                pausing=self._pausing,
                 use_pauses=self.supervisor.use_pauses,
                 read=self.supervisor.wake,
                 deliver=self.dispatcher.wake,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ingestd.core.errors import NotRolledBack, RunNotHeld
@@ -30,9 +30,8 @@ from ingestd.daemon.pipeline_control import PipelineControl
 from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
-from ingestd.mirror.port import HeldRun
 from ingestd.mirror.rejections import Retried, Selection
-from ingestd.mirror.rollback import Rollback, RunSelection
+from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.change_signal import ChangeSignal
@@ -48,16 +47,14 @@ class CommandHandler:
     """Executes requests of commands.
 
     ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
-    pipeline with records to map again. ``held_runs`` and ``plan_rollback`` block. ``explain`` returns why a partition waits; it
-    may block. ``status`` returns the status as text, or as JSON if its argument is true; it blocks. ``sources`` returns what is
-    known of the sources; it does not block.
+    pipeline with records to map again. ``explain`` returns why a partition waits; it may block. ``status`` returns the status as
+    text, or as JSON if its argument is true; it blocks. ``sources`` returns what is known of the sources; it does not block.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
     rejected: RejectedStore
     runs: IntakeStore
-    held_runs: Callable[[], list[HeldRun]]
-    plan_rollback: Callable[[RunSelection], Rollback]
+    stored: Observer
     checker: DriftChecker
     request_reading: Callable[[str], None]
     explain: Callable[[Explain], Explained]
@@ -127,7 +124,7 @@ class CommandHandler:
 
     def _decide(self, request: DecideRun, by: str) -> RunDecided:
         """Approve or discard a held run. Blocks."""
-        held = {one.run: one for one in self.held_runs()}.get(request.run)
+        held = {one.run: one for one in self.stored.held_runs()}.get(request.run)
         read_again = False
         try:
             if request.decision == "approved":
@@ -150,20 +147,20 @@ class CommandHandler:
             updated=updated,
             removed=removed,
             read_again=read_again,
-            paused=any(pause.pipeline == pipeline for pause in self.control.status.pauses()),
+            paused=any(pause.pipeline == pipeline for pause in self.stored.pauses()),
         )
 
     async def roll_back(self, request: RollBack, *, by: str) -> RunsUndone:
         """Roll runs back, or return what that would change. Their sinks are compared with the service before."""
         chosen = request.selection
         try:
-            planned = await asyncio.to_thread(self.plan_rollback, chosen)
-            checked = await self.check([one.pipeline for one in planned.runs], mode="report")
+            pipelines = await asyncio.to_thread(self.stored.rollback_pipelines, chosen)
+            checked = await self.check(pipelines, mode="report")
             unchecked = [
                 f"{one.sink}: {one.status.failure}" for one in checked if one.status is not None and one.status.failure
             ]
             if request.only_plan:
-                done = await asyncio.to_thread(self.plan_rollback, chosen)
+                done = await asyncio.to_thread(self.stored.rollback_plan, chosen)
             else:
                 done = await asyncio.to_thread(self.runs.roll_back, chosen, by=by)
         except NotRolledBack as error:
@@ -177,7 +174,7 @@ class CommandHandler:
             )  # fmt: skip
         return RunsUndone(done=done, unchecked=tuple(unchecked))
 
-    async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
+    async def check(self, names: Collection[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.

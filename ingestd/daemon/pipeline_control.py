@@ -23,12 +23,14 @@ class PipelineControl:
     """Pauses, resumes and reads pipelines. Call it on the event loop.
 
     ``pipelines`` returns the configured pipelines. ``use_pauses`` has the sources of exactly these pipelines not read; ``read``
-    has a source read now. ``deliver`` has the lanes look for entries that may be sent again.
+    has a source read now. ``deliver`` has the lanes look for entries that may be sent again. ``pausing`` is held from a change of
+    the stored pauses until ``use_pauses`` is called with them.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
     store: PauseStore
     status: Observer
+    pausing: asyncio.Lock
     use_pauses: Callable[[Collection[str]], None]
     read: Callable[[str], None]
     deliver: Callable[[], None]
@@ -41,25 +43,25 @@ class PipelineControl:
         Raises:
             MirrorError: the state file can't be written; nothing has changed.
         """
-        name, names = request.pipeline, [pipeline.name for pipeline in self.pipelines()]
-        pause = (await self._pauses()).get(name)
-        # The pause of a pipeline that is no longer configured can be ended, because its pending entries are then sent.
-        if name not in names and (pause is None or request.action != "resume"):
-            hint = nearest(name, names) or " Use 'ingestd reload' after a new pipeline."
-            return PipelineControlled(sentence=f"There is no pipeline '{name}'.{hint}", is_done=False)
-        match request.action:
-            case "pause":
-                return await self._pause(name, pause, by)
-            case "resume":
-                return await self._resume(name, pause, by)
-            case "run":
-                return self._read(name, pause, by)
+        name = request.pipeline
+        async with self.pausing:
+            match request.action:
+                case "pause":
+                    return await self._pause(name, by)
+                case "resume":
+                    return await self._resume(name, by)
+                case "run":
+                    return await self._read(name, by)
 
-    async def _pause(self, name: str, pause: PipelinePause | None, by: str) -> PipelineControlled:
-        if pause is not None:
-            return PipelineControlled(sentence=f"Pipeline {name} is {pause_phrase(pause)} already.")
-        await asyncio.to_thread(self.store.begin, name, at=self.now(), by=by)
+    async def _pause(self, name: str, by: str) -> PipelineControlled:
+        if not self._is_configured(name):
+            return self._unknown(name)
+        is_new = await asyncio.to_thread(self.store.begin, name, at=self.now(), by=by)
         pauses = await self._pauses()
+        if not is_new and name not in pauses:
+            return self._unknown(name)
+        if not is_new:
+            return PipelineControlled(sentence=f"Pipeline {name} is {pause_phrase(pauses[name])} already.")
         self.use_pauses(pauses.keys())
         self.emit(PipelinePaused(pipeline=name, by=by))
         pending = counted(pauses[name].pending, "pending entry") if name in pauses else "no entry"
@@ -68,23 +70,40 @@ class PipelineControl:
             f"'ingestd resume {name}'. Requests in flight end."
         )
 
-    async def _resume(self, name: str, pause: PipelinePause | None, by: str) -> PipelineControlled:
+    async def _resume(self, name: str, by: str) -> PipelineControlled:
+        """End a pause, also that of a pipeline that is no longer configured, because its pending entries are then sent."""
+        pauses = await self._pauses()
+        pause = pauses.pop(name, None)
         if pause is None:
-            return PipelineControlled(sentence=f"Pipeline {name} is not paused.")
-        await asyncio.to_thread(self.store.end, name)
-        self.use_pauses((await self._pauses()).keys())
+            is_known = self._is_configured(name)
+            return PipelineControlled(sentence=f"Pipeline {name} is not paused.") if is_known else self._unknown(name)
+        if not await asyncio.to_thread(self.store.end, name):
+            return self._unknown(name)
+        self.use_pauses(pauses.keys())
         self.deliver()
         self.emit(PipelineResumed(pipeline=name, by=by))
         waits = counted(pause.pending, "pending entry")
         return PipelineControlled(sentence=f"Pipeline {name} is resumed, with {waits}.")
 
-    def _read(self, name: str, pause: PipelinePause | None, by: str) -> PipelineControlled:
-        if pause is not None:
+    async def _read(self, name: str, by: str) -> PipelineControlled:
+        if not self._is_configured(name):
+            return self._unknown(name)
+        if (pause := (await self._pauses()).get(name)) is not None:
             sentence = f"Pipeline {name} is {pause_phrase(pause)}. 'ingestd resume {name}' ends the pause."
             return PipelineControlled(sentence=sentence, is_done=False)
         self.read(name)
         self.emit(PipelineRequested(pipeline=name, by=by))
         return PipelineControlled(sentence=f"The daemon reads pipeline {name} now. 'ingestd status' shows the result.")
+
+    def _is_configured(self, name: str) -> bool:
+        return any(pipeline.name == name for pipeline in self.pipelines())
+
+    def _unknown(self, name: str) -> PipelineControlled:
+        """Return that there is no such pipeline, or that a reload is renaming or removing it."""
+        hint = nearest(name, [pipeline.name for pipeline in self.pipelines()])
+        hint = hint or " Use 'ingestd reload' after a new pipeline."
+        hint = " A reload renames or removes it now." if self._is_configured(name) else hint
+        return PipelineControlled(sentence=f"There is no pipeline '{name}'.{hint}", is_done=False)
 
     async def _pauses(self) -> dict[str, PipelinePause]:
         return {one.pipeline: one for one in await asyncio.to_thread(self.status.pauses)}

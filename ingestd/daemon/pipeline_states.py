@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.pipeline_state import PipelineFacts, PipelineState, derive_state
 from ingestd.intake.notice import NoticeState, OperatorNotice, SourceHealth
-from ingestd.mirror.port import HeldRun, LaneBlocker, PipelineStatus
+from ingestd.mirror.port import HeldRun, LaneBlocker, LastRun, SinkBacklog
 from ingestd.mirror.reports import FailedPart, PipelinePause
 from ingestd.mirror.sqlite import Observer
 from ingestd.sdk.connector import WaitingReason
@@ -32,53 +32,75 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
     tried: tuple[str, ...] = ()
 
 
-def read_states(
-    mirror: Observer,
-    configured: Sequence[PipelineSettings],
-    sources: SourceNotices,
-    *,
-    known: Sequence[PipelineStatus],
-    held: Sequence[HeldRun],
-    pauses: Sequence[PipelinePause],
-    failed_parts: Sequence[FailedPart],
+class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the state file knows of the pipelines and sinks; see the methods of `Observer`. ``rejected``: by pipeline."""
+
+    backlog: Sequence[SinkBacklog]
+    blockers: Mapping[SinkAddress, LaneBlocker]
+    drift: Mapping[SinkAddress, int]
+    rejected: Mapping[str, int]
+    last_runs: Mapping[str, LastRun]
+    held: Sequence[HeldRun]
+    pauses: Sequence[PipelinePause]
+    failed_parts: Sequence[FailedPart]
+
+
+def read_facts(mirror: Observer, *, rejected: Mapping[str, int], runs: bool) -> StoredFacts:
+    """Read the facts besides ``rejected``. ``runs``: a daemon runs.
+
+    The cost is independent of the numbers of entries and partitions, except the partitions of paused pipelines.
+    """
+    return StoredFacts(
+        backlog=mirror.backlog(),
+        blockers=mirror.blockers(),
+        drift=mirror.open_drift(),
+        rejected=rejected,
+        last_runs=mirror.pipeline_last_runs(),
+        held=mirror.held_runs(),
+        pauses=mirror.pauses(),
+        failed_parts=mirror.failed_parts() if runs else (),
+    )
+
+
+def derive_states(
+    facts: StoredFacts, configured: Sequence[PipelineSettings], sources: SourceNotices
 ) -> tuple[PipelineState, ...]:
-    """Return the states of the configured pipelines, in their order. The cost is independent of the number of entries."""
-    pending = {one.address: one.pending for one in mirror.backlog()}
-    blockers, drift = mirror.blockers(), mirror.open_drift()
-    statuses, holds = {one.name: one for one in known}, Counter(one.pipeline for one in held)
+    """Return the states of the configured pipelines, in their order."""
+    pending = {one.address: one.pending for one in facts.backlog}
+    holds = Counter(one.pipeline for one in facts.held)
     notices: defaultdict[str, list[OperatorNotice]] = defaultdict(list)
     for notice in sources.notices:
         notices[notice.pipeline].append(notice)
-    failures = {one.part: failed_part_sentence(one) for one in failed_parts}
+    failures = {one.part: failed_part_sentence(one) for one in facts.failed_parts}
     tried = set(sources.tried)
-    paused = {one.pipeline: pause_sentence(one) for one in pauses}
+    paused = {one.pipeline: pause_sentence(one) for one in facts.pauses}
     states = []
     for pipeline in configured:
         name, sink = pipeline.name, pipeline.sink
-        status = statuses.get(name, PipelineStatus(name=name, partitions=0, rejected=0))
+        last_run = facts.last_runs.get(name)
         waits = pending.get(sink, 0)
         found: list[tuple[NoticeState, str]] = [
             *(("failed", failures[part]) for part in parts_of(name, sink) if part in failures),
             *((one.state, one.sentence) for one in notices[name]),
-            *(_of_delivery(blockers.get(sink)) if waits else ()),
-            *_of_last_run(status, is_outdated=name in tried),
+            *(_of_delivery(facts.blockers.get(sink)) if waits else ()),
+            *_of_last_run(last_run, is_outdated=name in tried),
         ]
         waiting = sources.waiting.get(name, {})
         unreadable = waiting.get("unreadable", 0)
-        facts = PipelineFacts(
+        of_pipeline = PipelineFacts(
             pause=paused.get(name, ""),
             failures=_sentences(found, "failed"),
             outages=_sentences(found, "unavailable"),
             notices=_sentences(found, "attention"),
-            rejected=status.rejected,
-            drift=drift.get(sink, 0),
+            rejected=facts.rejected.get(name, 0),
+            drift=facts.drift.get(sink, 0),
             unreadable_files=unreadable,
             held=holds[name],
             waiting_files=sum(waiting.values()) - unreadable,
             pending=waits,
-            has_run=status.last_run_at is not None,
+            has_run=last_run is not None,
         )
-        states.append(derive_state(name, facts))
+        states.append(derive_state(name, of_pipeline))
     return tuple(states)
 
 
@@ -112,12 +134,12 @@ def _of_delivery(blocker: LaneBlocker | None) -> Iterator[tuple[NoticeState, str
         yield ("failed" if blocker.standing == "paused" else "unavailable"), blocker.sentence
 
 
-def _of_last_run(status: PipelineStatus, *, is_outdated: bool) -> Iterator[tuple[NoticeState, str]]:
+def _of_last_run(run: LastRun | None, *, is_outdated: bool) -> Iterator[tuple[NoticeState, str]]:
     """Yield why the last run was incomplete. Unless something is rejected, a later pass over the source knows more."""
-    if status.failure_rejected:
-        yield "attention", status.failure
-    elif status.failure and not is_outdated:
-        yield "unavailable", status.failure
+    if run is not None and run.failure_rejected:
+        yield "attention", run.failure
+    elif run is not None and run.failure and not is_outdated:
+        yield "unavailable", run.failure
 
 
 def _sentences(found: Sequence[tuple[NoticeState, str]], state: NoticeState) -> tuple[str, ...]:

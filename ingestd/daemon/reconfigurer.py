@@ -40,6 +40,7 @@ class Reconfigurer:
     """Changes the parts of one daemon. Methods belong to the event loop's thread.
 
     ``configuration``: the configuration in use. ``connectors``: the connectors in use by pipeline; other parts read them here.
+    ``pausing`` is held while the stored pauses are read and used.
     """
 
     configuration: Configuration
@@ -53,6 +54,7 @@ class Reconfigurer:
     retention: RejectedRetention
     schedule: Schedule
     drift_schedule: Schedule
+    pausing: asyncio.Lock
     emit: Emit
 
     async def apply(self, found: Configuration, changes: ConfigurationChanges) -> tuple[tuple[str, str], ...]:
@@ -73,7 +75,7 @@ class Reconfigurer:
             self.connectors.pop(name, None)
         await self.supervisor.remove(changes.ended, wait_seconds=END_SECONDS)
         try:
-            renamed, runs, checks, paused = await asyncio.to_thread(self._activate, found, changes)
+            renamed, runs, checks = await asyncio.to_thread(self._activate, found, changes)
         except Exception as error:
             await self._undo(changes, readers, client)
             if isinstance(error, MirrorFull):
@@ -85,11 +87,14 @@ class Reconfigurer:
         if client is not None:
             await self.dispatcher.use_service(client, delivery_limits(found.settings))
             await self.checker.use_client(client, missing_sink=found.settings.service.missing_sink)
-        # From here to the end nothing waits, so that no other part sees half of the change.
         settings = found.settings
-        self.configuration = found
-        self.supervisor.use_pauses(paused)
-        self._start(settings, readers)
+        # Not earlier: a pipeline may be paused while this method waits.
+        async with self.pausing:
+            pauses = await asyncio.to_thread(self.mirror.status.pauses)
+            # From here to the end nothing waits, so that no other part sees half of the change.
+            self.configuration = found
+            self.supervisor.use_pauses([pause.pipeline for pause in pauses])
+            self._start(settings, readers)
         self.retention.use(settings.rejected)
         sharing = self.ownership.use(settings.pipelines)
         timings = reading_timings(settings)
@@ -131,18 +136,14 @@ class Reconfigurer:
 
     def _activate(
         self, found: Configuration, changes: ConfigurationChanges
-    ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float], list[str]]:
-        """Store which pipelines are active. Blocks.
-
-        Return the renamed ones, when pipelines ran and sinks were checked, and the paused pipelines.
-        """
+    ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float]]:
+        """Store which pipelines are active. Return the renamed ones, and when pipelines ran and sinks were checked. Blocks."""
         settings, status = found.settings, self.mirror.status
         sources = source_digests(settings.pipelines)
         renamed = tuple(self.mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended))
         move_kept(settings.state, renamed)
         remove_unused(settings.state, sources)
-        paused = [pause.pipeline for pause in status.pauses()]
-        return renamed, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings))), paused
+        return renamed, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
 
     async def _undo(
         self, changes: ConfigurationChanges, readers: Sequence[Reader], client: ServiceClient | None

@@ -10,7 +10,7 @@ import msgspec
 
 from ingestd.core.pipeline_state import PipelineState
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices, read_states
+from ingestd.daemon.pipeline_states import SourceNotices, derive_states, read_facts
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
@@ -54,11 +54,10 @@ class WorkCounter:
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The status. ``pid``: the process that holds the state file, None if no daemon runs.
 
-    ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
-    ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
-    failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved.
-    ``health``: the states of sources with a connection. They are
-    empty if no daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the
+    ``exists``: False before the first run; the numbers are then 0. ``forgotten``: rejections deleted because of the configured
+    limits. ``failed_parts``: parts of the running daemon that failed and will restart. ``notices``: notices about sources for the
+    operator, such as files that can't be moved. ``health``: the states of sources with a connection. They are empty if no daemon
+    runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the
     work of the running daemon. ``states``: of each configured pipeline, in the order of the configuration.
     """
 
@@ -69,7 +68,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     rejected: int
     pipelines: tuple[PipelineStatus, ...]
-    idle: tuple[str, ...]
     sinks: tuple[SinkStatus, ...]
     rejections: tuple[Rejection, ...]
     forgotten: Forgotten | None = None
@@ -100,10 +98,7 @@ def compile_status(
     ``with_sinks``: also the counts of each sink, which read all entries.
     """
     pipelines = tuple(mirror.pipelines())
-    ran = {pipeline.name for pipeline in pipelines}
-    held = tuple(mirror.held_runs())
-    pauses = tuple(mirror.pauses())
-    failed = tuple(mirror.failed_parts()) if pid is not None else ()
+    facts = read_facts(mirror, rejected={one.name: one.rejected for one in pipelines}, runs=pid is not None)
     configured = configuration.settings.pipelines
     return Status(
         configuration=str(configuration.path),
@@ -113,15 +108,14 @@ def compile_status(
         pending=mirror.pending(),
         rejected=mirror.rejected(),
         pipelines=pipelines,
-        idle=tuple(pipeline.name for pipeline in configured if pipeline.name not in ran),
         sinks=tuple(mirror.sinks()) if with_sinks else (),
         rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
         forgotten=mirror.forgotten(),
-        held=held,
-        paused=pauses,
-        failed_parts=failed,
+        held=tuple(facts.held),
+        paused=tuple(facts.pauses),
+        failed_parts=tuple(facts.failed_parts),
         notices=sources.notices,
         health=sources.health,
         since_start=since_start,
-        states=read_states(mirror, configured, sources, known=pipelines, held=held, pauses=pauses, failed_parts=failed),
+        states=derive_states(facts, configured, sources),
     )

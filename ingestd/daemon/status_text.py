@@ -97,7 +97,7 @@ def health_sentence(source: SourceHealth) -> str:
 def sink_line(sink: SinkStatus) -> str:
     """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
     line = f"sink {sink.address}: {counted(sink.entries, 'entry')}, {sink.pending} pending, {sink.rejected} rejected"
-    line += f"; {_drift(sink)}" if sink.drift is not None else ""
+    line += f"; {_drift(sink, sink.drift)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
     line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
     if (blocker := sink.trouble) is not None and sink.pending:
@@ -113,10 +113,7 @@ def _unexplained(sink: SinkStatus) -> str:
     return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
 
 
-def _drift(sink: SinkStatus) -> str:
-    checked = sink.drift
-    if checked is None:
-        return "not read back yet"
+def _drift(sink: SinkStatus, checked: DriftStatus) -> str:
     if checked.at is None:
         return f"could not be read back {moment(checked.tried_at)}: {_failure(sink, checked)}"
     result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
@@ -145,9 +142,9 @@ def last_run_sentence(pipeline: PipelineStatus) -> str:
     at = f"last run {moment(pipeline.last_run_at)}"
     if pipeline.failure:
         return f"{at} failed: {pipeline.failure}"
-    if pipeline.unchanged and (pipeline.reading is None or pipeline.read_at is None):
-        return f"{at}: unchanged"
-    if pipeline.unchanged and pipeline.reading is not None and pipeline.read_at is not None:
+    if pipeline.unchanged:
+        if pipeline.reading is None or pipeline.read_at is None:
+            return f"{at}: unchanged"
         run, at = pipeline.reading, f"{at}: unchanged since {moment(pipeline.read_at)}"
     left = f" ({pipeline.rejected or 'none'} left)" if pipeline.rejected < run.rejected else ""
     within = f", {pipeline.within_deadband} within the dead-band of the sent value" if pipeline.within_deadband else ""

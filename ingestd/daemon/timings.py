@@ -26,7 +26,7 @@ def drift_timings(settings: Settings) -> Mapping[str, Timing]:
 
 def last_runs(status: Observer) -> Mapping[str, float]:
     """Return when the last run of each pipeline began, in seconds since the epoch. Blocks."""
-    return {found.name: found.last_run_at for found in status.pipelines() if found.last_run_at is not None}
+    return {name: run.started for name, run in status.pipeline_last_runs().items()}
 
 
 def last_checks(status: Observer, pipelines: Iterable[str]) -> Mapping[str, float]:

@@ -20,6 +20,7 @@ from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.phrases import named
 from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.intake.connector_reports import connector_notices
 from ingestd.intake.difference import SPILL_PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
@@ -448,8 +449,7 @@ class Reader:
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
             known.append(OperatorNotice(pipeline=self.pipeline, sentence=more, state="attention"))
-        known += [OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
-        return known
+        return known + connector_notices(self.pipeline, self.connector)
 
     def health(self) -> SourceHealth | None:
         """Return the state of the source's connection; None if it has none that stays open. Thread-safe."""

@@ -341,6 +341,14 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     within_deadband: int = 0
 
 
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The last run of a pipeline. ``started``: seconds since the epoch. The other members are as in `PipelineStatus`."""
+
+    started: float
+    failure: str
+    failure_rejected: bool
+
+
 class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import msgspec
 
 from ingestd.core.clock import moment
@@ -19,7 +21,8 @@ class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
     sink: str = ""
 
     def __str__(self) -> str:
-        which = f"run {self.run}" if self.run is not None else f"runs since {moment(self.since or 0.0)}"
+        """Return the selection for the log, with its time in UTC."""
+        which = f"run {self.run}" if self.run is not None else f"runs since {moment(self.since or 0.0, UTC)}"
         filters = [f"{name} {getattr(self, name)}" for name in ("pipeline", "sink") if getattr(self, name)]
         return ", ".join([which, *filters])
 

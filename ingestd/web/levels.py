@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
@@ -14,11 +13,10 @@ import msgspec
 from ingestd.core.errors import MirrorError
 from ingestd.core.pipeline_state import State
 from ingestd.daemon.assembly import Assembly
-from ingestd.daemon.pipeline_states import failed_part_sentence, parts_of
-from ingestd.daemon.status import compile_status
+from ingestd.daemon.pipeline_states import StoredFacts, derive_states, failed_part_sentence, parts_of, read_facts
 from ingestd.mirror.sqlite import damage_named
 from ingestd.web.event_counts import EventCounts
-from ingestd.web.metrics import DaemonLevels, StoredLevels
+from ingestd.web.metrics import DaemonLevels
 
 
 async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:
@@ -30,33 +28,26 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
     def read() -> DaemonLevels:
         mirror, configuration, sources = assembly.mirror.status, assembly.configuration, assembly.sources()
         state = configuration.settings.state
-        stored: StoredLevels | None = None
+        stored: StoredFacts | None
         try:
             with damage_named(state):
-                status = compile_status(mirror, configuration, pid=os.getpid(), sources=sources, with_sinks=False)
-                stored = StoredLevels(
-                    status=status,
-                    backlog=mirror.backlog(),
-                    rejected=mirror.rejected_by_pipeline(),
-                    drift=mirror.open_drift(),
-                )
+                stored = read_facts(mirror, rejected=mirror.rejected_by_pipeline(), runs=True)
         except MirrorError:
             stored = None  # `check_readiness` reports it
+        configured = configuration.settings.pipelines
         return DaemonLevels(
             now=time.time(),
-            pipelines={one.name: one.sink for one in configuration.settings.pipelines},
+            pipelines={one.name: one.sink for one in configured},
             counts=counts.read(),
             requests=assembly.request_counts,
             request_limit=limit,
             lanes=lanes,
             passes=assembly.passes,
-            waiting={
-                (name, reason): count for name, waiting in sources.waiting.items() for reason, count in waiting.items()
-            },
-            health=sources.health,
+            sources=sources,
             state=state,
             unwritable=assembly.notices.unwritable(),
             stored=stored,
+            states=derive_states(stored, configured, sources) if stored is not None else (),
         )
 
     return await loop.run_in_executor(executor, read)
@@ -77,8 +68,7 @@ class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
 def check_readiness(levels: DaemonLevels) -> ReadinessReport:
     """Return whether the state file can be written, every part runs, and no pipeline is `NOT_READY`."""
     reasons = tuple(_reasons(levels))
-    states = levels.stored.status.states if levels.stored is not None else ()
-    return ReadinessReport(ready=not reasons, reasons=reasons, pipelines={one.name: one.state for one in states})
+    return ReadinessReport(ready=not reasons, reasons=reasons, pipelines={one.name: one.state for one in levels.states})
 
 
 def _reasons(levels: DaemonLevels) -> Iterator[str]:
@@ -88,10 +78,10 @@ def _reasons(levels: DaemonLevels) -> Iterator[str]:
         yield f"The state file {levels.state} cannot be read."
         return
     of_pipelines = {part for name, sink in levels.pipelines.items() for part in parts_of(name, sink)}
-    for part in levels.stored.status.failed_parts:
+    for part in levels.stored.failed_parts:
         if part.part not in of_pipelines:
             yield failed_part_sentence(part)
-    for one in levels.stored.status.states:
+    for one in levels.states:
         if one.state in NOT_READY:
             yield from (f"{one.name} is {why.state}: {why.sentence}" for why in one.reasons if why.state in NOT_READY)
     sinks = set(levels.pipelines.values())

@@ -18,12 +18,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.pipeline_state import SEVERITY
+from ingestd.core.pipeline_state import SEVERITY, PipelineState
+from ingestd.daemon.pipeline_states import SourceNotices, StoredFacts
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.status import Status
 from ingestd.delivery.report import LaneReport
-from ingestd.intake.notice import SourceHealth
-from ingestd.mirror.port import SinkBacklog
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
@@ -144,20 +142,11 @@ RUN_RESULTS = ("changed", "unchanged", "held", "failed")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
-class StoredLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """The levels of the state file. ``rejected``: by pipeline. ``drift``: as of `Observer.open_drift`."""
-
-    status: Status
-    backlog: Sequence[SinkBacklog]
-    rejected: Mapping[str, int]
-    drift: Mapping[SinkAddress, int]
-
-
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
+    """What one scrape has found. ``now``: seconds since the epoch.
 
     ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
-    are then absent.
+    and the ``states`` of the pipelines are then absent.
     """
 
     now: float
@@ -167,11 +156,11 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     request_limit: int
     lanes: Sequence[LaneReport]
     passes: SourcePasses
-    waiting: Mapping[tuple[str, str], int]
-    health: Sequence[SourceHealth]
+    sources: SourceNotices
     state: Path
     unwritable: str
-    stored: StoredLevels | None
+    stored: StoredFacts | None
+    states: Sequence[PipelineState]
 
 
 def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
@@ -203,7 +192,7 @@ def _families(levels: DaemonLevels) -> Iterator[Metric]:
         yield from _stored(levels, levels.stored)
 
 
-def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
+def _stored(levels: DaemonLevels, stored: StoredFacts) -> Iterator[Metric]:
     waits = {
         (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
         for one in stored.backlog
@@ -214,10 +203,10 @@ def _stored(levels: DaemonLevels, stored: StoredLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_drift_keys", drift)
     names = dict.fromkeys([*levels.pipelines, *stored.rejected])
     yield _gauge("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
-    held = [one.pipeline for one in stored.status.held]
+    held = [one.pipeline for one in stored.held]
     yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
-    yield _gauge("ingestd_failed_parts", {(): len(stored.status.failed_parts)})
-    states = {(one.name, state): int(one.state == state) for one in stored.status.states for state in SEVERITY}
+    yield _gauge("ingestd_failed_parts", {(): len(stored.failed_parts)})
+    states = {(one.name, state): int(one.state == state) for one in levels.states for state in SEVERITY}
     yield _gauge("ingestd_pipeline_state", states)
 
 
@@ -263,14 +252,16 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
-    connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]
+    connections = [one for one in levels.sources.health if one.stays_connected or one.connected_since is not None]
     yield _gauge(
         "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in connections}
     )
-    lags = {one.pipeline: one.lag_seconds for one in levels.health if one.lag_seconds is not None}
+    lags = {one.pipeline: one.lag_seconds for one in levels.sources.health if one.lag_seconds is not None}
     yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
-    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.health})
-    yield _gauge("ingestd_files_waiting", levels.waiting)
+    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.sources.health})
+    waiting = levels.sources.waiting.items()
+    files = {(name, reason): count for name, counts in waiting for reason, count in counts.items()}
+    yield _gauge("ingestd_files_waiting", files)
 
 
 def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:

@@ -20,10 +20,11 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices
+from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
+from ingestd.intake.connector_reports import list_waiting
 from ingestd.mirror.drift import START
 from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
@@ -71,7 +72,6 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     notices: tuple[str, ...]
     throughput: Sequence[int]
-    is_paused: bool
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +94,9 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 class PageContents:
     """Reads the pages of one daemon. All methods block.
 
-    ``current`` returns the configuration in use, ``sources`` what is known of the sources, ``waiting`` the connectors, which
-    list the files that wait, and ``throughput`` the deliveries to a sink by minute.
+    ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
+    known of the sources, ``waiting`` the connectors, which list the files that wait, and ``throughput`` the deliveries to a sink
+    by minute.
     """
 
     current: Callable[[], Configuration]
@@ -107,10 +108,12 @@ class PageContents:
 
     def overview(self) -> PageContent:
         """Return all pipelines with their states."""
-        state = self._state()
-        rows = [self._row(pipeline, state) for pipeline in self.current().settings.pipelines]
+        configuration = self.current()
+        state = self._state(configuration)
+        rows = [self._row(pipeline, state) for pipeline in configuration.settings.pipelines]
         values = {
             "status": state.status,
+            "failed_parts": [failed_part_sentence(part) for part in state.status.failed_parts],
             "own_notices": state.notices.get("", ()),
             "rows": rows,
         }
@@ -122,15 +125,17 @@ class PageContents:
         Raises:
             PageMissing: there is no such pipeline.
         """
-        found = next((one for one in self.current().settings.pipelines if one.name == name), None)
+        configuration = self.current()
+        found = next((one for one in configuration.settings.pipelines if one.name == name), None)
         if found is None:
             raise PageMissing(f"There is no pipeline {name}.")
-        state = self._state()
-        with observe(self.current()) as mirror:
+        state = self._state(configuration)
+        with observe(configuration) as mirror:
             runs = mirror.past_runs(name, limit=_RUNS)
             entries = mirror.entries_of(found.sink)
         source = self.waiting().get(name)
-        waiting = source.list_waiting(_WAITING + 1) if source is not None else []
+        listed = list_waiting(name, source, _WAITING + 1) if source is not None else []
+        waiting = listed if isinstance(listed, list) else []
         held = [one for one in state.status.held if one.pipeline == name]
         values = {
             "row": self._row(found, state),
@@ -139,6 +144,7 @@ class PageContents:
             "runs": runs,
             "waiting": waiting[:_WAITING],
             "more_waiting": len(waiting) > _WAITING,
+            "unlisted": "" if isinstance(listed, list) else listed.sentence,
             "held": held,
         }
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
@@ -158,9 +164,10 @@ class PageContents:
 
     def drift(self, pipeline: str, *, after: tuple[int, str] = START) -> PageContent:
         """Return the last checks of the sinks of a pipeline or of all, and a page of the keys that differ."""
-        names = [one.name for one in self.current().settings.pipelines]
+        configuration = self.current()
+        names = [one.name for one in configuration.settings.pipelines]
         chosen = [name for name in names if name == pipeline or not pipeline]
-        with observe(self.current()) as mirror:
+        with observe(configuration) as mirror:
             page = mirror.drift(chosen, after=after, limit=_PAGE)
             unexplained = mirror.unexplained(chosen, limit=_UNEXPLAINED)
             checks = mirror.drift_checks(chosen)
@@ -199,10 +206,11 @@ class PageContents:
 
     def trace(self, key: str, *, steps: bool) -> PageContent:
         """Return what `ingestd trace` says about a key."""
-        entries = trace_entry(self.current(), key, steps=steps) if key else []
+        configuration = self.current()
+        entries = trace_entry(configuration, key, steps=steps) if key else []
         reasons: dict[tuple[str, str], str] = {}
         if any(one.origin is not None and one.origin.rejected for one in entries):
-            with observe(self.current()) as mirror:
+            with observe(configuration) as mirror:
                 found = mirror.selected(Selection(key=glob.escape(key)), after=0, limit=_PAGE)
             reasons = {(one.workspace, one.sink): one.reason for one in found}
         values = {"key": key, "entries": entries, "steps": steps, "reasons": reasons}
@@ -210,7 +218,8 @@ class PageContents:
 
     def rejected(self, selection: Selection, *, after: int) -> PageContent:
         """Return a page of rejections, the oldest first."""
-        with observe(self.current()) as mirror:
+        configuration = self.current()
+        with observe(configuration) as mirror:
             total = mirror.count(selection)
             found = mirror.selected(selection, after=after, limit=_PAGE + 1)
         values = {
@@ -219,7 +228,7 @@ class PageContents:
             "after": after,
             "rejections": found[:_PAGE],
             "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
-            "pipelines": [one.name for one in self.current().settings.pipelines],
+            "pipelines": [one.name for one in configuration.settings.pipelines],
         }
         return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
 
@@ -268,10 +277,10 @@ class PageContents:
             template="rollback.html", title=f"Roll back run {number}", section="pipelines", values=values
         )
 
-    def _state(self) -> _State:
+    def _state(self, configuration: Configuration) -> _State:
         sources = self.sources()
-        with observe(self.current()) as mirror:
-            status = compile_status(mirror, self.current(), pid=self.pid, sources=sources, with_sinks=False)
+        with observe(configuration) as mirror:
+            status = compile_status(mirror, configuration, pid=self.pid, sources=sources, with_sinks=False)
             pending = {one.address: one.pending for one in mirror.backlog()}
         notices: defaultdict[str, list[str]] = defaultdict(list)
         for source in status.health:
@@ -314,7 +323,6 @@ class PageContents:
             waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
             throughput=self.throughput(str(pipeline.sink)),
-            is_paused=derived.state == "disabled",
         )
 
 

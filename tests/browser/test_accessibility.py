@@ -12,6 +12,9 @@ from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 from tests.support.webhook_receiver import WebhookReceiver
 
+pytestmark = pytest.mark.timeout(900)
+"""Several tests open each page, which takes minutes on a machine that is busy with other tests."""
+
 
 @pytest.fixture(scope="module")
 def pages(service: Service) -> Iterator[list[str]]:

@@ -67,6 +67,7 @@ READS_ALL = {
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
     "entries_of_sink": "a total of one sink, for the page of a pipeline",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
+    "pipeline_last_runs": "of each pipeline: the newest partition in the order of an index, and whether it is rejected",
     "partition_is_rejected": "at most one row (a partial index), and only for a partition with a held run",
     "status_run": "one run, and whether its partition is rejected: at most one row (a partial index)",
     "status_reading": "for `status`: the runs of one partition, the newest first, until one had records",

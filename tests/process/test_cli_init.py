@@ -153,6 +153,14 @@ def test_a_key_that_repeats_is_never_proposed_and_a_given_one_is_reported(
     )
 
 
+def test_a_proposed_key_may_have_the_separator_of_columns_in_its_name(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    (tmp_path / "runs.csv").write_text("bench,mass,run + try\nnorth,0.10,1\nnorth,2,2\n", encoding="utf-8")
+    done = here(tmp_path, "init", "--url", url, "--sample", "runs.csv", "--yes", INGESTD_API_KEY=key)
+    assert done.returncode == 0, done.stderr
+    assert '"{run + try}.{column}"' in (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

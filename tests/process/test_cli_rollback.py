@@ -11,6 +11,7 @@ import pytest
 
 from tests.process.test_cli_guard import budget, values
 from tests.process.test_cli_json import documented
+from tests.support.daemon_process import here
 from tests.support.engineering_folder import Folder, OtherProgram, timeless
 from tests.support.golden_texts import check_command_output
 
@@ -105,6 +106,16 @@ def test_a_running_daemon_restores_at_once(folder: Folder, service: OtherProgram
         assert daemon.stop() == 0
 
 
+def test_the_hold_and_the_event_of_a_rollback_have_their_times_in_utc(folder: Folder) -> None:
+    with folder.daemon() as daemon:
+        done = here(folder.path, "rollback", "--since", "2000-01-01", "--yes", TZ="Europe/Berlin")
+        assert re.search(r" CES?T; entries: ", done.stdout), "what a person reads is in the zone of the account"
+        assert daemon.wait_for("runs_rolled_back")["chosen"] == "runs since 1999-12-31 23:00:00 UTC"
+        (held,) = json.loads(folder.here("status", "--json").stdout)["held"]
+        assert re.search(r" rolled it back \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.$", held["reasons"][0])
+        assert daemon.stop() == 0
+
+
 def test_a_log_is_rolled_back_but_not_held(folder: Folder, service: OtherProgram) -> None:
     text = folder.config.read_text(encoding="utf-8")
     source = "{connector: directory, path: drop, settle_seconds: 0}"
@@ -131,6 +142,8 @@ def test_what_cannot_be_rolled_back_is_refused(folder: Folder) -> None:
         ((), "Name a run or use --since TIME."),
         (("1", "--since", BEFORE), "Name a run or use --since TIME."),
         (("--since", "yesterday"), "Write a time as '2026-11-26 08:00'"),
+        (("--since", "0001-01-01"), "'0001-01-01' is no time of a run. Write a time from 1970 to 9998."),
+        (("--since", "9999-12-31T23:00-14:00"), "is no time of a run"),
         (("--since", BEFORE, "--pipeline", "bugdet"), "bugdet"),
         (("--since", BEFORE, "--sink", "None"), "No pipeline has written a data sink 'None'."),
     ):

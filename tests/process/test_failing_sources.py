@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
+from tests.support.listening_daemon import listening_daemon, write_listening_configuration
 
 
 @pytest.fixture
@@ -41,6 +42,32 @@ def test_run_restarts_the_failing_source_and_shows_it_in_status(tmp_path: Path, 
         status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
         (failed,) = status["failed_parts"]
         assert (failed["part"], failed["sentence"]) == ("intake p0", "RuntimeError: Symlink loop")
+        assert daemon.stop() == 0
+
+
+def test_a_source_that_fails_to_report_is_named_by_the_status_the_health_and_the_pages(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    pipeline = {
+        "name": "failing",
+        "source": {"connector": "numbers", "bug": "reporting"},
+        "entries": {"key": "{n}", "value": "{n}"},
+        "sink": {"workspace": "Bench", "label": "Sink 1"},
+        "schedule": {"every": "1h"},
+    }
+    config = write_listening_configuration(tmp_path, server.url, [pipeline])
+    sentence = "The connector failed to {}: RuntimeError: Symlink loop. Please report it."
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        daemon.wait_for("partition_settled")
+        status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
+        (state,) = status["states"]
+        assert state["state"] == "attention"
+        expected = [sentence.format(what) for what in ("report its notices", "count the files that wait")]
+        assert [reason["sentence"] for reason in state["reasons"]] == expected
+        assert client.get("/readyz").json() == {"ready": True, "reasons": [], "pipelines": {"failing": "attention"}}
+        assert 'ingestd_pipeline_state{pipeline="failing",state="attention"} 1.0' in client.get("/metrics").text
+        assert expected[0] in client.get("/").text
+        assert sentence.format("list the files that wait") in client.get("/pipelines/failing").text
         assert daemon.stop() == 0
 
 

@@ -23,6 +23,11 @@ DRIVER = Path("/usr/bin/chromedriver")
 DEADLINE_SECONDS = 30.0
 REPLACED = "does not belong to the document"
 """What Chromium says of an element on a page that was replaced meanwhile, beside the error for that."""
+_SCRIPT_SECONDS = 110.0
+"""The longest run of a script: axe needs seconds for a page of many elements, and more on a busy machine. The default is 30 s.
+
+Selenium waits 120 s for a response of the driver.
+"""
 _TABS = 80
 
 
@@ -42,6 +47,7 @@ def start() -> webdriver.Chrome:
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    options.timeouts = {"script": int(_SCRIPT_SECONDS * 1_000)}
     return webdriver.Chrome(options=options, service=Service(str(DRIVER)))
 
 

@@ -64,6 +64,18 @@ class NumbersConnector(Connector):
     def close(self):
         self._bug("closing")
 
+    def count_waiting(self):
+        self._bug("reporting")
+        return {}
+
+    def list_waiting(self, limit):
+        self._bug("reporting")
+        return ()
+
+    def notices(self):
+        self._bug("reporting")
+        return ()
+
     def partitions(self):
         self._bug("listing")
         if self.options.away:

@@ -19,6 +19,7 @@ from ingestd.mirror.port import (
     EntryOrigin,
     HeldRun,
     LaneBlocker,
+    LastRun,
     PartitionNotice,
     PipelineStatus,
     RunSummary,
@@ -44,7 +45,7 @@ from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.history import history, past_runs
-from ingestd.mirror.sqlite.runs.undo_plan import plan_rollback
+from ingestd.mirror.sqlite.runs.undo_plan import plan_rollback, select
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5
@@ -122,6 +123,12 @@ class Observer:
             )
             for name, partitions, rejected, within, run in rows
         ]
+
+    def pipeline_last_runs(self) -> dict[str, LastRun]:
+        """Return the last run of each pipeline that ever ran. The cost is independent of the number of entries and partitions."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["pipeline_last_runs"]).fetchall()
+        return {name: from_row(LastRun, run, failure_rejected=bool(run[2])) for name, *run in rows}
 
     def failed_parts(self) -> list[FailedPart]:
         """Return all failed parts that have not recovered, by name."""
@@ -299,6 +306,15 @@ class Observer:
         with self._view() as connection:
             rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
             return [from_row(HeldDifference, row) for row in rows]
+
+    def rollback_pipelines(self, selection: RunSelection) -> set[str]:
+        """Return the pipelines of the runs that a rollback would undo.
+
+        Raises:
+            NotRolledBack: see `rollback_plan`.
+        """
+        with self._view() as connection:
+            return {run.pipeline for run in select(connection, selection).runs}
 
     def rollback_plan(self, selection: RunSelection) -> Rollback:
         """Return what a rollback would change now. Reads all entries.

@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC
 from itertools import groupby
 
 import msgspec
@@ -150,7 +151,7 @@ class RollbackWriter:
             # A partition that its source lacks has nothing to approve; its content is still recognised.
             "state": "discarded" if last.is_gone else "held",
             "since": self._now(),
-            "reasons": json.dumps([f"{by} rolled it back {moment(self._now())}."]),
+            "reasons": json.dumps([f"{by} rolled it back {moment(self._now(), UTC)}."]),
             "content": digest_of(seen) if seen is not None else "",
         }
         connection.execute(SQL["rollback_hold"], row)

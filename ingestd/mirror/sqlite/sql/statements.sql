@@ -356,6 +356,13 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
   coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
+-- The last run of each pipeline that ever ran, and whether the partition of a failed one is rejected.
+-- name: pipeline_last_runs
+SELECT l.name, r.started, r.failure, r.failure <> '' AND EXISTS (
+  SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition')
+FROM pipeline l CROSS JOIN run r ON r.id = (SELECT max(p.last_run) FROM partition p WHERE p.pipeline = l.id)
+WHERE l.active
+
 -- name: status_run
 SELECT id, started, records, created, updated, unchanged, removed, rejected, valueless, failure,
   EXISTS (SELECT 1 FROM rejected x INDEXED BY rejected_whole WHERE x.partition = r.partition AND x.subject = 'partition'),

@@ -128,7 +128,7 @@ def test_the_state_of_a_connection_is_in_the_status(tmp_path: Path) -> None:
     found = reader.health()
     assert found is not None
     status = Status(
-        configuration="c", state="s", exists=True, pid=1, pending=0, rejected=0, pipelines=(), idle=(), sinks=(),
+        configuration="c", state="s", exists=True, pid=1, pending=0, rejected=0, pipelines=(), sinks=(),
         rejections=(), health=(found,),
     )  # fmt: skip
     assert (

@@ -1,0 +1,41 @@
+"""What a connector reports beside its readings. An exception of a plug-in there becomes a notice, and ends nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ingestd.intake.notice import OperatorNotice
+from ingestd.process.redaction import redact_text
+from ingestd.process.supervision import one_line
+from ingestd.sdk import Connector
+from ingestd.sdk.connector import WaitingFile, WaitingReason
+
+
+def connector_notices(pipeline: str, connector: Connector) -> list[OperatorNotice]:
+    """Return `Connector.notices`, or that the connector fails to report them. Thread-safe."""
+    try:
+        sentences = msgspec.convert(list(connector.notices()), list[str])
+    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
+        return [_failed(pipeline, "report its notices", error)]
+    return [OperatorNotice(pipeline=pipeline, sentence=sentence) for sentence in sentences]
+
+
+def count_waiting(pipeline: str, connector: Connector) -> dict[WaitingReason, int] | OperatorNotice:
+    """Return `Connector.count_waiting`, or that the connector fails to count. Thread-safe."""
+    try:
+        return msgspec.convert(dict(connector.count_waiting()), dict[WaitingReason, int])
+    except Exception as error:  # noqa: BLE001 - as above
+        return _failed(pipeline, "count the files that wait", error)
+
+
+def list_waiting(pipeline: str, connector: Connector, limit: int) -> list[WaitingFile] | OperatorNotice:
+    """Return `Connector.list_waiting`, or that the connector fails to list. Thread-safe."""
+    try:
+        return list(connector.list_waiting(limit))
+    except Exception as error:  # noqa: BLE001 - as above
+        return _failed(pipeline, "list the files that wait", error)
+
+
+def _failed(pipeline: str, what: str, error: Exception) -> OperatorNotice:
+    sentence = redact_text(f"The connector failed to {what}: {one_line(error)}. Please report it.")
+    return OperatorNotice(pipeline=pipeline, sentence=sentence, state="attention")
