@@ -20,7 +20,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence
+from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence, parts_of
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -31,7 +31,9 @@ from ingestd.mirror.rejections import Selection
 from ingestd.mirror.rollback import RunSelection
 from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings
+from ingestd.web.attention import MOST, count_states, find_attention
 from ingestd.web.configuration_view import file_state, setting_groups
+from ingestd.web.event_counts import Activity
 
 _PAGE = 50
 _RUNS = 50
@@ -55,7 +57,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline in the overview. ``sentence``: why it has its state, or its last run. ``notices``: sentences of its source.
 
-    ``throughput``: the entries that were delivered to its sink in each of the last minutes.
+    ``next_run_at``: when its schedule is due, in seconds since the epoch; None: it has none, so it is read when its source changes.
     """
 
     name: str
@@ -71,14 +73,15 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     held: int
     waiting: int
     notices: tuple[str, ...]
-    throughput: Sequence[int]
+    next_run_at: float | None
+    activity: Activity
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
 
     By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held
-    runs) and ``waiting`` (numbers of files that wait).
+    runs), ``waiting`` (numbers of files that wait) and ``next_runs`` (seconds since the epoch).
     """
 
     status: Status
@@ -88,6 +91,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     notices: Mapping[str, Sequence[str]]
     held: Mapping[str, int]
     waiting: Mapping[str, int]
+    next_runs: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +99,8 @@ class PageContents:
     """Reads the pages of one daemon. All methods block.
 
     ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
-    known of the sources, ``waiting`` the connectors, which list the files that wait, and ``throughput`` the deliveries to a sink
-    by minute.
+    known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each pipeline
+    is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink.
     """
 
     current: Callable[[], Configuration]
@@ -104,17 +108,26 @@ class PageContents:
     sources: Callable[[], SourceNotices]
     passes: SourcePasses
     waiting: Callable[[], Mapping[str, Connector]]
-    throughput: Callable[[str], Sequence[int]]
+    next_runs: Callable[[], Mapping[str, float]]
+    activity: Callable[[str, str], Activity]
 
-    def overview(self) -> PageContent:
-        """Return all pipelines with their states."""
+    def overview(self, *, state: str = "") -> PageContent:
+        """Return what needs a person, and the pipelines that have a state; without one all pipelines."""
         configuration = self.current()
-        state = self._state(configuration)
-        rows = [self._row(pipeline, state) for pipeline in configuration.settings.pipelines]
+        found = self._state(configuration)
+        pipelines = configuration.settings.pipelines
+        rows = [self._row(one, found) for one in pipelines if state in {"", found.states[one.name].state}]
+        attention = find_attention(found.status.states, found.status.held)
+        of_pipelines = {part for one in pipelines for part in parts_of(one.name, one.sink)}
+        others = [failed_part_sentence(one) for one in found.status.failed_parts if one.part not in of_pipelines]
         values = {
-            "status": state.status,
-            "failed_parts": [failed_part_sentence(part) for part in state.status.failed_parts],
-            "own_notices": state.notices.get("", ()),
+            "status": found.status,
+            "own_notices": (*others, *found.notices.get("", ())),
+            "attention": attention[:MOST],
+            "more_attention": max(0, len(attention) - MOST),
+            "counts": list(count_states(found.status.states)),
+            "total": len(found.status.states),
+            "state": state,
             "rows": rows,
         }
         return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
@@ -295,6 +308,7 @@ class PageContents:
             notices=notices,
             held=Counter(one.pipeline for one in status.held),
             waiting={name: sum(counts.values()) for name, counts in sources.waiting.items()},
+            next_runs=self.next_runs(),
         )
 
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
@@ -322,7 +336,8 @@ class PageContents:
             held=held,
             waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
-            throughput=self.throughput(str(pipeline.sink)),
+            next_run_at=state.next_runs.get(pipeline.name),
+            activity=self.activity(pipeline.name, str(pipeline.sink)),
         )
 
 

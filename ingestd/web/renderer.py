@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC
 from functools import cached_property
 
 import jinja2
@@ -13,6 +14,9 @@ from ingestd.daemon.reporting import format_location
 from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
 from ingestd.process.redaction import redact_text
+
+
+_NEAR_DAYS = {-1: "yesterday", 1: "tomorrow"}
 
 
 class PageRenderer:
@@ -33,7 +37,7 @@ class PageRenderer:
             finalize=_without_secrets,
         )
         environment.globals.update(asset=self._assets.address, location=format_location)
-        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
+        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock)
         # A quoted secret would not be recognised in the finished text.
         encode = environment.filters["urlencode"]
         environment.filters["urlencode"] = lambda text: encode(redact_text(text))
@@ -61,6 +65,16 @@ def duration(seconds: float) -> str:
         if seconds < next_size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def clock(seconds: float, now: float | None = None) -> str:
+    """Return a short time in UTC: ``05:10:34`` of today, ``yesterday 05:10``, ``tomorrow 05:10``, ``2026-11-20 05:10``."""
+    day = 86_400
+    days = seconds // day - (time.time() if now is None else now) // day
+    at = moment(seconds, UTC)
+    if days == 0:
+        return at[11:19]
+    return f"{_NEAR_DAYS.get(int(days), at[:10])} {at[11:16]}"
 
 
 def _age(at: float) -> str:

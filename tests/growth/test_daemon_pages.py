@@ -20,6 +20,7 @@ from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.drift import START
+from ingestd.web.event_counts import EventCounts
 from ingestd.web.pages import PageContent, PageContents, selection_of
 from tests.support.counted_pipeline import CountedPipeline, rows
 from tests.support.scripted_source import Row, Script
@@ -106,7 +107,8 @@ def _measured(folder: Path, count: int, work: Work) -> dict[str, int]:
         sources=SourceNotices,
         passes=SourcePasses(),
         waiting=dict,
-        throughput=lambda _: (0,),
+        next_runs=dict,
+        activity=EventCounts().activity,
     )
     found: dict[str, int] = {}
     for name, read in {**OVERVIEW, **CONSTANT, **READS_ALL}.items():
