@@ -34,6 +34,7 @@ from ingestd.settings.model import PipelineSettings
 from ingestd.web.attention import MOST, count_states, find_attention
 from ingestd.web.configuration_view import file_state, setting_groups
 from ingestd.web.event_counts import Activity
+from ingestd.web.flow import steps_of
 
 _PAGE = 50
 _RUNS = 50
@@ -100,7 +101,8 @@ class PageContents:
 
     ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
     known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each pipeline
-    is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink.
+    is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink. The entries of a sink
+    are counted up to ``entries_at_most``.
     """
 
     current: Callable[[], Configuration]
@@ -110,6 +112,7 @@ class PageContents:
     waiting: Callable[[], Mapping[str, Connector]]
     next_runs: Callable[[], Mapping[str, float]]
     activity: Callable[[str, str], Activity]
+    entries_at_most: int = 10_000
 
     def overview(self, *, state: str = "") -> PageContent:
         """Return what needs a person, and the pipelines that have a state; without one all pipelines."""
@@ -145,15 +148,27 @@ class PageContents:
         state = self._state(configuration)
         with observe(configuration) as mirror:
             runs = mirror.past_runs(name, limit=_RUNS)
-            entries = mirror.entries_of(found.sink)
+            entries = mirror.entries_of(found.sink, limit=self.entries_at_most + 1)
         source = self.waiting().get(name)
         listed = list_waiting(name, source, _WAITING + 1) if source is not None else []
         waiting = listed if isinstance(listed, list) else []
         held = [one for one in state.status.held if one.pipeline == name]
+        row = self._row(found, state)
+        flow = steps_of(
+            name,
+            row.activity,
+            partitions=state.pipelines[name].partitions if name in state.pipelines else 0,
+            waiting=row.waiting,
+            rejected=row.rejected,
+            held=len(held),
+            pending=row.pending,
+            entries=entries,
+            entries_at_most=self.entries_at_most,
+        )
         values = {
-            "row": self._row(found, state),
+            "row": row,
+            "flow": list(flow),
             "last_run": last_run_sentence(state.pipelines[name]) if name in state.pipelines else "never ran",
-            "entries": entries,
             "runs": runs,
             "waiting": waiting[:_WAITING],
             "more_waiting": len(waiting) > _WAITING,

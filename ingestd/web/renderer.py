@@ -14,6 +14,7 @@ from ingestd.daemon.reporting import format_location
 from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
 from ingestd.process.redaction import redact_text
+from ingestd.web.numeric_change import numeric_change
 
 
 _NEAR_DAYS = {-1: "yesterday", 1: "tomorrow"}
@@ -36,8 +37,8 @@ class PageRenderer:
             lstrip_blocks=True,
             finalize=_without_secrets,
         )
-        environment.globals.update(asset=self._assets.address, location=format_location)
-        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock)
+        environment.globals.update(asset=self._assets.address, location=format_location, change=numeric_change)
+        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock, rate=rate)
         # A quoted secret would not be recognised in the finished text.
         encode = environment.filters["urlencode"]
         environment.filters["urlencode"] = lambda text: encode(redact_text(text))
@@ -65,6 +66,13 @@ def duration(seconds: float) -> str:
         if seconds < next_size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def rate(count: float) -> str:
+    """Return a number of something per hour: ``12 500``, ``12``, ``0.4``, ``less than 0.1``."""
+    if 0 < count < 0.05:
+        return "less than 0.1"
+    return counted(round(count)) if count >= 10 or count == round(count) else f"{count:.1f}"
 
 
 def clock(seconds: float, now: float | None = None) -> str:

@@ -118,8 +118,15 @@ def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: S
 def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(browser: Browser) -> None:
     browser.go("/pipelines/masses")
     assert "empty.csv is empty; it is read once it has content" in browser.text
-    assert "2 created, 0 updated, 0 removed" in browser.text
-    assert "2 entries delivered in 30 minutes" in (browser.find("svg.line").get_attribute("aria-label") or "")
+    assert browser.texts(".runs tbody tr td")[2:7] == ["3", "2", "0", "0", "1"]
+    steps = browser.texts(".flow li")
+    assert [step.split("\n")[0] for step in steps] == ["Source", "Read", "Mapped", "Delivered", "Sink"]
+    assert "1 waiting" in steps[0]
+    assert re.search(r"^[36] records in 24 h$", steps[1], re.MULTILINE), "another test has it read again"
+    assert "1 rejected" in steps[2]
+    assert "2 entries in 24 h" in steps[3]
+    assert "2 entries" in steps[4]
+    assert "Sink masses in Bench" in steps[4]
     browser.click("masses.csv")
     assert "masses.csv was read" in browser.find(".card").text
     receipt = browser.find(".receipt dl").text
@@ -212,7 +219,7 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         browser.fresh()
         browser.go("/held")
         browser.click(f"Run {scene.run} of budget.csv")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "scalar", "0.7", "scalar"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "0.7", "+0.2", "×1.4"]
         assert len(browser.texts("tbody tr")) == 50
         browser.click("Next")
         browser.until(lambda: len(browser.texts("tbody tr")) == 50 and "guarded.0" not in browser.texts("tbody th"))
@@ -221,7 +228,7 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         assert scene.daemon.wait_for("run_released", decision="approved")["by"] == "web page"
         browser.go("/pipelines/guarded")
         browser.click(f"Roll back run {scene.run}")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "scalar", "0.5", "scalar"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "0.5", "-0.2", "×0.714"]
         assert "100 restored, 0 removed, 0 created, 0 left" in browser.text
         browser.click("Roll back: restore these values")
         browser.until(lambda: f"Run {scene.run} is rolled back: 100 restored" in browser.text)

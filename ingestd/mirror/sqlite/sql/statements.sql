@@ -347,9 +347,11 @@ FROM sink k LEFT JOIN (SELECT sink, count(*) AS rows FROM rejected GROUP BY sink
 LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
 ORDER BY k.workspace, k.name
 
+-- The number of entries of a sink, up to a limit.
 -- name: entries_of_sink
-SELECT count(*) FROM sink k CROSS JOIN entry e ON e.sink = k.id
-WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND NOT e.removed
+SELECT count(*) FROM (
+  SELECT 1 FROM sink k CROSS JOIN entry e ON e.sink = k.id
+  WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND NOT e.removed LIMIT ?)
 
 -- name: status_pipelines
 SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0),
