@@ -34,6 +34,7 @@ from ingestd.settings.model import PipelineSettings
 from ingestd.web.attention import MOST, count_states, find_attention
 from ingestd.web.configuration_view import file_state, setting_groups
 from ingestd.web.event_counts import Activity
+from ingestd.web.file_life import life_of
 from ingestd.web.flow import steps_of
 
 _PAGE = 50
@@ -178,14 +179,19 @@ class PageContents:
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
     def file(self, name: str) -> PageContent:
-        """Return what `ingestd why` says about a file or a table, with the receipt of its last reading."""
+        """Return what `ingestd why` says about a file or a table, with its life and the receipt of its last reading."""
         configuration = self.current()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
+        explained = []
         with observe(configuration) as mirror:
-            explained = [(one, mirror.history(one.pipeline, one.partition)) for one in found]
+            held = {(one.pipeline, one.partition): one.run for one in mirror.held_runs()}
+            for one in found:
+                receipt = mirror.history(one.pipeline, one.partition)
+                run = held.get((one.pipeline, one.partition))
+                explained.append((one, receipt, life_of(one, receipt, is_held=run is not None), run))
         return PageContent(
             template="file.html",
-            title="Why a file waits",
+            title=name or "Why a file waits",
             section="files",
             values={"name": name, "explained": explained},
         )

@@ -129,6 +129,10 @@ def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(br
     assert "Sink masses in Bench" in steps[4]
     browser.click("masses.csv")
     assert "masses.csv was read" in browser.find(".card").text
+    life = browser.texts(".life li .name")
+    assert life[-2:] == ["Delivered", "Now"]
+    assert {"Changed", "Seen", "Read", "Mapped"} <= set(life)
+    browser.find(".receipt summary").click()
     receipt = browser.find(".receipt dl").text
     assert "3, 1 rejected" in receipt
     # The last reading: the two entries are new in the first one, and another test has it read again.

@@ -21,7 +21,7 @@ WHERE active <> (name IN (SELECT value FROM json_each(?)))
 UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM partition WHERE id = ?) RETURNING changes
 
 -- name: partition_ensure
-INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
+INSERT INTO partition (pipeline, sink, name, digest, seen_at) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING
 
 -- name: partition_get
 SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, snapshot, deletes, small, replayable
@@ -81,7 +81,7 @@ SELECT p.id FROM pipeline l JOIN partition p ON p.pipeline = l.id WHERE l.name I
 UPDATE partition SET last_run = ? WHERE id = ?
 
 -- name: partition_acknowledge
-UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
+UPDATE partition SET awaiting = 0, acknowledged_at = :at WHERE id = :partition AND cursor = :cursor
 
 -- `touched`: partitions that may have become acknowledged since the last check, because they were read to their end, or because
 -- one of their segments was acknowledged. A temporary table of the write connection; triggers maintain it.
