@@ -44,7 +44,7 @@ class Scene:
     @property
     def paths(self) -> list[str]:
         return [
-            "/", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
+            "/", "/?state=held", "/?state=ok", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
             "/held", f"/held/{self.run}", "/trace", "/trace?key=masses.1&steps=1", "/trace?key=none", "/files",
             "/files?name=masses.csv", "/files?name=none", "/drift", "/drift?pipeline=away", "/configuration", "/held/999",
             "/runs/1/rollback", "/runs/999/rollback",
@@ -96,6 +96,37 @@ def test_the_overview_shows_each_pipeline_with_its_state_and_reason(browser: Bro
     assert states == {"masses": "attention", "guarded": "held", "hostile": "attention", "away": "unavailable"}
     assert "its share is not mounted" in browser.texts("#pipeline-away")[0]
     assert "1 file waits" in browser.texts("#pipeline-masses")[0]
+
+
+def test_what_needs_a_person_is_on_top_with_its_command_and_handled_by_keyboard(browser: Browser) -> None:
+    browser.go("/")
+    needs = browser.texts("#needs li")
+    assert [one.split()[0] for one in needs] == ["unavailable", "attention", "attention", "held"]
+    assert [one for one in browser.texts("#needs code") if "rejected" not in one][0] == "ingestd run away"
+    browser.tab_to("Run now")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading.startswith("away"))
+    assert "The daemon reads pipeline away now." in browser.text
+    browser.go("/")
+    browser.tab_to("Compare run")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading.endswith("of budget.csv"))
+
+
+def test_a_filter_by_state_works_by_pointer_without_scripts_and_stays_while_the_page_is_live(browser: Browser) -> None:
+    browser.scripts(allowed=False)
+    try:
+        browser.go("/")
+        assert browser.texts("#states a") == ["All 4", "unavailable 1", "attention 2", "held 1"]
+        browser.click("attention 2")
+        browser.until(lambda: browser.texts("#rows th a") == ["masses", "hostile"])
+    finally:
+        browser.scripts(allowed=True)
+    browser.go("/?state=held")
+    browser.until(lambda: browser.find("#live").text == "Live")
+    assert browser.texts("#rows th a") == ["guarded"]
+    assert browser.texts("#states a[aria-current]") == ["held 1"]
+    assert len(browser.texts("#needs li")) == 4, "a filter hides no condition"
 
 
 def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: Scene) -> None:

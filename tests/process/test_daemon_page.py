@@ -330,6 +330,10 @@ def test_the_front_page_has_the_command_and_the_action_of_what_needs_a_person(
     assert "No pipeline is ok now." in none
     assert 'id="pipeline-masses"' not in none
     assert 'id="needs"' in none, "a filter hides no condition"
+    with client.stream("GET", "/live?state=ok") as stream:
+        event = json.loads(next(line for line in stream.iter_lines() if line.startswith("data: ")).removeprefix("data: "))
+    assert "No pipeline is ok now." in event
+    assert 'id="needs"' in event
     assert client.get("/?state=nothing").status_code == 400
     assert client.get("/live?state=nothing").status_code == 400
 
@@ -374,3 +378,18 @@ def test_broken_files_never_show_a_good_state(tmp_path: Path, server: DocumentSe
         seen.append(states(client))
         assert {one[0] for one in seen} == {"attention"}
         assert "ok" not in {state for one in seen for state in one}
+
+
+def test_the_page_of_a_file_has_its_life_until_the_archive(tmp_path: Path, server: DocumentServer) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.csv").write_text("part,mass\n1,0.10\n")
+    source = {"path": "drop", "after": "archive", "archive": "done"}
+    config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", source)])
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        daemon.wait_for("partition_settled")
+        shown = client.get("/files?name=a.csv").text
+        steps = re.findall(r'<li class="(\w+)"><span class="name">(\w+)</span> <span class="when">(<time)?', shown)
+        names = ("Changed", "Seen", "Read", "Mapped", "Delivered", "Archived")
+        assert steps == [("done", name, "<time") for name in names]
+        assert "it was archived as " in shown
+        assert "<title>a.csv · ingestd</title>" in shown
