@@ -29,8 +29,8 @@ from ingestd.settings.model import PipelineSettings
 class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it.
 
-    ``waiting``: why it waits; empty if it does not. ``location``: where its file is now, such as ``it was archived as done/a.csv``; empty if
-    it has none. The names of the members are part of `ingestd why --json`.
+    ``waiting``: why it waits; empty if it does not. ``location``: where its file is now, such as ``it was archived
+    as done/a.csv``; empty if it has none. The names of the members are part of `ingestd why --json`.
     """
 
     pipeline: str

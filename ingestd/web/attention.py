@@ -20,8 +20,8 @@ MOST: Final = 12
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of one pipeline, or of several with the same reason.
 
-    ``id``: that of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does the same
-    (empty: none), and ``link`` leads to the page that does. ``label``: of the button or the link.
+    ``id``: that of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does the
+    same (empty: none), and ``link`` leads to the page that does. ``label``: of the button or the link.
     """
 
     id: str

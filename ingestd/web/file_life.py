@@ -17,7 +17,10 @@ Stage: TypeAlias = Literal["done", "now", "problem"]
 
 
 class LifeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step. ``at``: seconds since the epoch, None if it is not known. ``now``: it has not ended; ``problem``: it needs a person."""
+    """A step. ``at``: seconds since the epoch, None if it is not known.
+
+    ``stage``: ``now`` has not ended, and ``problem`` needs a person.
+    """
 
     name: str
     stage: Stage = "done"
@@ -31,7 +34,9 @@ def life_of(found: PartitionExplanation, history: History | None, *, is_held: bo
     ``is_held``: the last reading is held, and ``found.waiting`` says why.
     """
     steps = sorted(_before_reading(history), key=lambda step: step.at or 0)
-    waiting = LifeStep(name="Held" if is_held else "Waits", stage="problem" if is_held else "now", sentence=found.waiting)
+    waiting = LifeStep(
+        name="Held" if is_held else "Waits", stage="problem" if is_held else "now", sentence=found.waiting
+    )
     if history is None:
         return [*steps, waiting] if found.waiting else steps
     steps += _reading(history)

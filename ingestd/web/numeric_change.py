@@ -15,7 +15,10 @@ _LARGE = (Decimal("0.5"), Decimal(2))
 
 
 class NumericChange(msgspec.Struct, frozen=True, kw_only=True):
-    """``difference`` (``+0.2``) and ``factor`` (``×1.4``) are empty if there is none. ``is_large``: at most half, or at least twice."""
+    """``difference`` (``+0.2``) and ``factor`` (``1.4``) are empty if there is none.
+
+    ``is_large``: the factor is at most a half or at least two, or it is out of range.
+    """
 
     difference: str = ""
     factor: str = ""
@@ -36,7 +39,7 @@ def numeric_change(before: str | None, after: str | None) -> NumericChange:
     except ArithmeticError:  # the result is out of range
         return NumericChange(is_large=True)
     least, most = _LARGE
-    return NumericChange(difference=_signed(difference), factor=f"×{shown}", is_large=not least < factor < most)
+    return NumericChange(difference=_signed(difference), factor=shown, is_large=not least < factor < most)
 
 
 def _number(text: str | None) -> Decimal | None:

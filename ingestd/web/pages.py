@@ -59,7 +59,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline in the overview. ``sentence``: why it has its state, or its last run. ``notices``: sentences of its source.
 
-    ``next_run_at``: when its schedule is due, in seconds since the epoch; None: it has none, so it is read when its source changes.
+    ``next_run_at``: when its schedule is due, in seconds since the epoch; None: it is read when its source changes.
     """
 
     name: str
@@ -101,9 +101,9 @@ class PageContents:
     """Reads the pages of one daemon. All methods block.
 
     ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
-    known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each pipeline
-    is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink. The entries of a sink
-    are counted up to ``entries_at_most``.
+    known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each
+    pipeline is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink. The
+    entries of a sink are counted up to ``entries_at_most``.
     """
 
     current: Callable[[], Configuration]

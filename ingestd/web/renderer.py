@@ -16,7 +16,6 @@ from ingestd.process.pages.text import counted, exact
 from ingestd.process.redaction import redact_text
 from ingestd.web.numeric_change import numeric_change
 
-
 _NEAR_DAYS = {-1: "yesterday", 1: "tomorrow"}
 
 
@@ -38,7 +37,9 @@ class PageRenderer:
             finalize=_without_secrets,
         )
         environment.globals.update(asset=self._assets.address, location=format_location, change=numeric_change)
-        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock, rate=rate)
+        environment.filters.update(
+            moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock, rate=rate
+        )
         # A quoted secret would not be recognised in the finished text.
         encode = environment.filters["urlencode"]
         environment.filters["urlencode"] = lambda text: encode(redact_text(text))

@@ -30,6 +30,8 @@ from tests.support.listening_daemon import (
     write_listening_configuration,
 )
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
@@ -44,7 +46,8 @@ class Scene:
     @property
     def paths(self) -> list[str]:
         return [
-            "/", "/?state=held", "/?state=ok", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
+            "/", "/?state=held", "/?state=ok",
+            "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
             "/held", f"/held/{self.run}", "/trace", "/trace?key=masses.1&steps=1", "/trace?key=none", "/files",
             "/files?name=masses.csv", "/files?name=none", "/drift", "/drift?pipeline=away", "/configuration", "/held/999",
             "/runs/1/rollback", "/runs/999/rollback",
@@ -102,7 +105,7 @@ def test_what_needs_a_person_is_on_top_with_its_command_and_handled_by_keyboard(
     browser.go("/")
     needs = browser.texts("#needs li")
     assert [one.split()[0] for one in needs] == ["unavailable", "attention", "attention", "held"]
-    assert [one for one in browser.texts("#needs code") if "rejected" not in one][0] == "ingestd run away"
+    assert browser.texts("#needs code")[0] == "ingestd run away"
     browser.tab_to("Run now")
     browser.press(Keys.ENTER)
     browser.until(lambda: browser.heading.startswith("away"))
@@ -169,6 +172,21 @@ def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(br
     # The last reading: the two entries are new in the first one, and another test has it read again.
     assert re.search(r"[02] created, 0 updated, 0 unchanged, 0 removed", receipt)
     assert "file.sha256" in receipt
+
+
+def test_a_pipeline_is_paused_and_resumed_by_keyboard_and_run_by_pointer(browser: Browser) -> None:
+    browser.go("/pipelines/hostile")
+    browser.tab_to("Pause")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.texts("h1 .state") == ["disabled"])
+    browser.go("/")
+    assert "ingestd resume hostile" in browser.texts("#needs code")
+    assert "paused" in browser.texts("#pipeline-hostile td[data-label='Next run']")
+    browser.tab_to("Resume")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.texts("h1 .state") == ["attention"])
+    browser.click("Run now hostile")
+    browser.until(lambda: "The daemon reads pipeline hostile now." in browser.text)
 
 
 def test_hostile_names_and_values_are_shown_as_text(browser: Browser, scene: Scene) -> None:
@@ -254,7 +272,7 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         browser.fresh()
         browser.go("/held")
         browser.click(f"Run {scene.run} of budget.csv")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "0.7", "+0.2", "×1.4"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "0.7", "+0.2", f"{TIMES}1.4"]
         assert len(browser.texts("tbody tr")) == 50
         browser.click("Next")
         browser.until(lambda: len(browser.texts("tbody tr")) == 50 and "guarded.0" not in browser.texts("tbody th"))
@@ -263,7 +281,7 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         assert scene.daemon.wait_for("run_released", decision="approved")["by"] == "web page"
         browser.go("/pipelines/guarded")
         browser.click(f"Roll back run {scene.run}")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "0.5", "-0.2", "×0.714"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "0.5", "-0.2", f"{TIMES}0.714"]
         assert "100 restored, 0 removed, 0 created, 0 left" in browser.text
         browser.click("Roll back: restore these values")
         browser.until(lambda: f"Run {scene.run} is rolled back: 100 restored" in browser.text)

@@ -331,7 +331,9 @@ def test_the_front_page_has_the_command_and_the_action_of_what_needs_a_person(
     assert 'id="pipeline-masses"' not in none
     assert 'id="needs"' in none, "a filter hides no condition"
     with client.stream("GET", "/live?state=ok") as stream:
-        event = json.loads(next(line for line in stream.iter_lines() if line.startswith("data: ")).removeprefix("data: "))
+        event = json.loads(
+            next(line for line in stream.iter_lines() if line.startswith("data: ")).removeprefix("data: ")
+        )
     assert "No pipeline is ok now." in event
     assert 'id="needs"' in event
     assert client.get("/?state=nothing").status_code == 400
@@ -364,7 +366,9 @@ def test_broken_files_never_show_a_good_state(tmp_path: Path, server: DocumentSe
     def states(client: httpx.Client) -> list[str]:
         shown = client.get("/").text
         assert 'id="well"' not in shown
-        return re.findall(r'class="state (\w+)"', shown.partition('id="rows"')[2] + client.get("/pipelines/masses").text)
+        return re.findall(
+            r'class="state (\w+)"', shown.partition('id="rows"')[2] + client.get("/pipelines/masses").text
+        )
 
     for name, (content, _) in broken.items():
         (tmp_path / "drop" / name).write_bytes(content)

@@ -39,7 +39,7 @@ def test_each_condition_has_its_command_and_its_action() -> None:
         "3 unreadable files": ("ingestd why FILE", "/pipelines/a#waiting"),
         "Run 7 of a.csv: It changes all.": ("ingestd approve 7", "/held/7"),
     }
-    assert list(shown)[0] == "It is paused.", "the most severe state is the first"
+    assert next(iter(shown)) == "It is paused.", "the most severe state is the first"
     assert len({one.id for one in found((RUN,), a=conditions)}) == len(shown)
 
 
@@ -50,5 +50,9 @@ def test_an_outage_of_several_pipelines_is_one_condition() -> None:
 
 
 def test_states_are_counted_the_most_severe_first() -> None:
-    states = [derive_state(name, PipelineFacts(**facts)) for name, facts in (("a", {}), ("b", {"rejected": 1}), ("c", {}))]
+    states = [
+        derive_state("a", PipelineFacts()),
+        derive_state("b", PipelineFacts(rejected=1)),
+        derive_state("c", PipelineFacts()),
+    ]
     assert list(count_states(states)) == [("attention", 1), ("ok", 2)]
