@@ -47,7 +47,7 @@ PERIOD_SECONDS = 1_800
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
     """The work for a pipeline in each of the last `PERIODS`, the present one last.
 
-    ``records`` were read, of which ``rejected`` were rejected. ``entries`` were created, updated or removed in the mirror, and
+    ``records`` were read, and ``rejected`` of them were rejected. ``entries`` were created, updated or removed in the mirror, and
     ``delivered`` to the sink, which other pipelines may write too. ``hours``: the time over which they were counted; less than 24
     after a start.
     """
