@@ -270,6 +270,12 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
     with running_scene(tmp_path, chromium) as scene:
         browser = scene.browser
         browser.fresh()
+        browser.go("/pipelines/guarded")
+        assert browser.texts(".runs .state") == ["held"], "only the run that is held"
+        assert "1 held" in browser.texts(".flow li")[3]
+        browser.tab_to("Compare")
+        browser.press(Keys.ENTER)
+        browser.until(lambda: browser.heading == f"Run {scene.run} of budget.csv")
         browser.go("/held")
         browser.click(f"Run {scene.run} of budget.csv")
         assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "0.7", "+0.2", f"{TIMES}1.4"]
