@@ -100,6 +100,13 @@ class Schedule:
             self._begin(begun)
             self._sleeping.cancel()
 
+    def next_runs(self) -> dict[str, float]:
+        """Return when each pipeline is due next, in seconds since the epoch; empty before `run`. Thread-safe."""
+        ahead = self._now() - self._elapsed()
+        # A copy of a dict is one step of the interpreter.
+        by_interval = {name: due + ahead for name, due in self._interval_due.copy().items()}
+        return by_interval | self._cron_due
+
     async def _pause(self) -> None:
         """Sleep until the next run or the next check of the clock. `replace` ends the sleep."""
         if self._timings:

@@ -27,11 +27,17 @@ from ingestd.settings.model import PipelineSettings
 
 
 class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it."""
+    """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it.
+
+    ``waiting``: why it waits; empty if it does not. ``location``: where its file is now, such as ``it was archived
+    as done/a.csv``; empty if it has none. The names of the members are part of `ingestd why --json`.
+    """
 
     pipeline: str
     partition: str
     sentence: str
+    waiting: str = ""
+    location: str = ""
 
 
 async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[PartitionExplanation]:
@@ -49,8 +55,9 @@ async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[Par
         connector = open_connector(configuration, pipeline) if pipeline.source.complete else None
         try:
             for name in _names(connector, path, cwd):
-                if sentence := await _sentence(configuration, pipeline, connector, name):
-                    found.append(PartitionExplanation(pipeline=pipeline.name, partition=name, sentence=sentence))
+                explanation = await _explanation(configuration, pipeline, connector, name)
+                if explanation.sentence:
+                    found.append(explanation)
                     break
         finally:
             if connector is not None:
@@ -70,15 +77,18 @@ def _names(connector: Connector | None, path: str, cwd: Path) -> list[str]:
     return list(dict.fromkeys(printable(name) for name in (located, path) if name is not None))
 
 
-async def _sentence(
+async def _explanation(
     configuration: Configuration, pipeline: PipelineSettings, connector: Connector | None, name: str
-) -> str:
+) -> PartitionExplanation:
+    """Return the explanation of one name. Its sentence is empty if neither the source nor the mirror knows it."""
     history = _history(configuration, pipeline.name, name)
     if (held := _held_run(configuration, pipeline.name, name)) is not None:
         before = ""
         if history is not None and history.failure:
             before = f"{_failure(pipeline.name, history)} Before that, "
-        return f"{before}{held_line(held)}"
+        return PartitionExplanation(
+            pipeline=pipeline.name, partition=name, sentence=f"{before}{held_line(held)}", waiting=held_line(held)
+        )
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:
@@ -87,7 +97,13 @@ async def _sentence(
         response, is_running = _explain_without_daemon(connector, request), False
     if not isinstance(response, Explained):
         raise TypeError(f"the response to {request!r} is {response!r}")
-    return _partition_sentence(pipeline.name, name, response, history, is_running=is_running)
+    return PartitionExplanation(
+        pipeline=pipeline.name,
+        partition=name,
+        sentence=_partition_sentence(pipeline.name, name, response, history, is_running=is_running),
+        waiting=response.waiting,
+        location=response.location,
+    )
 
 
 def _explain_without_daemon(connector: Connector | None, request: Explain) -> Explained:

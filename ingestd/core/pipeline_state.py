@@ -26,6 +26,12 @@ SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINI
 """The rank of a state; 0: nothing is to be done."""
 
 
+Cause: TypeAlias = Literal[
+    "failure", "outage", "notice", "pause", "rejected", "drift", "unreadable", "held", "files", "pending", "new"
+]
+"""The kind of a condition, from which the action of a person follows. ``files``: they are not ready; ``new``: it never ran."""
+
+
 class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a pipeline now. The default of each fact is the one of a pipeline that works."""
 
@@ -53,10 +59,14 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition that is true, and the state that it causes. The names of the members are part of `ingestd status --json`."""
+    """A condition that is true, the state that it causes, and its kind.
+
+    The names of the members are part of `ingestd status --json`.
+    """
 
     state: State
     sentence: str
+    cause: Cause
 
 
 class PipelineState(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,24 +88,24 @@ def derive_state(name: str, facts: PipelineFacts) -> PipelineState:
 
 def _reasons(facts: PipelineFacts) -> Iterator[StateReason]:
     """Yield a reason for each fact that is not the default. Each fact causes one state, whatever the other facts are."""
-    states: tuple[tuple[State, tuple[str, ...]], ...] = (
-        ("failed", facts.failures),
-        ("unavailable", facts.outages),
-        ("attention", facts.notices),
-        ("disabled", (facts.pause,) if facts.pause else ()),
+    sentences: tuple[tuple[State, Cause, tuple[str, ...]], ...] = (
+        ("failed", "failure", facts.failures),
+        ("unavailable", "outage", facts.outages),
+        ("attention", "notice", facts.notices),
+        ("disabled", "pause", (facts.pause,) if facts.pause else ()),
     )
-    for state, sentences in states:
-        yield from (StateReason(state=state, sentence=sentence) for sentence in sentences)
-    phrases: tuple[tuple[State, int, str, str], ...] = (
-        ("attention", facts.rejected, "rejection", ""),
-        ("attention", facts.drift, "key", " changed by others"),
-        ("attention", facts.unreadable_files, "unreadable file", ""),
-        ("held", facts.held, "held run", ""),
-        ("waiting", facts.waiting_files, "file", " not ready"),
-        ("waiting", facts.pending, "pending entry", ""),
+    for state, cause, found in sentences:
+        yield from (StateReason(state=state, sentence=sentence, cause=cause) for sentence in found)
+    phrases: tuple[tuple[State, Cause, int, str, str], ...] = (
+        ("attention", "rejected", facts.rejected, "rejection", ""),
+        ("attention", "drift", facts.drift, "key", " changed by others"),
+        ("attention", "unreadable", facts.unreadable_files, "unreadable file", ""),
+        ("held", "held", facts.held, "held run", ""),
+        ("waiting", "files", facts.waiting_files, "file", " not ready"),
+        ("waiting", "pending", facts.pending, "pending entry", ""),
     )
-    for state, count, noun, rest in phrases:
+    for state, cause, count, noun, rest in phrases:
         if count:
-            yield StateReason(state=state, sentence=f"{counted(count, noun)}{rest}")
+            yield StateReason(state=state, sentence=f"{counted(count, noun)}{rest}", cause=cause)
     if not facts.has_run:
-        yield StateReason(state="waiting", sentence="never ran")
+        yield StateReason(state="waiting", sentence="never ran", cause="new")

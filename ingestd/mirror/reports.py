@@ -14,17 +14,22 @@ from ingestd.mirror.port import RunSummary
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """A partition in the mirror. Times are seconds since the epoch.
 
-    ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``, ``facts``: the last reading with new content, None
-    and 0 if there was none or it was pruned. ``same_as``: a partition of the pipeline that had the same content earlier;
-    empty: none. ``again_at``: when it was last found unchanged since; 0: never. ``failure``, ``failed_at``: why the
-    last reading was incomplete; empty: it was complete. ``pending`` and ``rejected``: numbers of undelivered entries and records.
+    ``seen_at``: when the source named it first. ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``,
+    ``ended_at``, ``facts``: the last reading with new content, None and 0 if there was none or it was pruned.
+    ``acknowledged_at``: when all of the last complete reading was delivered or rejected, and the connector was notified; None:
+    not yet. ``same_as``: a partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when it was
+    last found unchanged since; 0: never. ``failure``, ``failed_at``: why the last reading was incomplete; empty: it was
+    complete. ``pending`` and ``rejected``: numbers of undelivered entries and records.
     """
 
     pipeline: str
     name: str
+    seen_at: float | None
     cursor: Cursor | None
     reading: RunSummary | None
     read_at: float
+    ended_at: float
+    acknowledged_at: float | None
     facts: Mapping[str, str]
     same_as: str
     again_at: float

@@ -69,7 +69,8 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
             sources=assembly.sources,
             passes=assembly.passes,
             waiting=lambda: {reader.pipeline: reader.connector for reader in assembly.readers},
-            throughput=counts.throughput,
+            next_runs=assembly.schedule.next_runs,
+            activity=counts.activity,
         )
         site = Site(
             pages,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 
 import msgspec
@@ -39,8 +39,24 @@ class EventTotals(msgspec.Struct, kw_only=True):
     retries: Counter[str] = msgspec.field(default_factory=Counter)
 
 
-THROUGHPUT_MINUTES = 30
-"""The number of minutes for which deliveries are kept for each sink."""
+PERIODS = 48
+PERIOD_SECONDS = 1_800
+"""The last 24 hours, in half hours."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """The work for a pipeline in each of the last `PERIODS`, the present one last.
+
+    ``records`` were read, and ``rejected`` of them were rejected. ``entries`` were created, updated or removed in the mirror, and
+    ``delivered`` to the sink, which other pipelines may write too. ``hours``: the time over which they were counted; less than 24
+    after a start.
+    """
+
+    records: Sequence[int]
+    rejected: Sequence[int]
+    entries: Sequence[int]
+    delivered: Sequence[int]
+    hours: float = 24.0
 
 
 class EventCounts:
@@ -48,7 +64,8 @@ class EventCounts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._by_minute: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._began = clock()
+        self._by_period: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
         self.changes = ChangeSignal()
         self._guard = threading.Lock()
         self._counts = EventTotals()
@@ -58,22 +75,31 @@ class EventCounts:
         with self._guard:
             return deepcopy(self._counts)
 
-    def throughput(self, sink: str) -> Sequence[int]:
-        """Return the entries that were delivered to a sink in each of the last minutes, the present one last."""
-        minute = int(self._clock() // 60)
+    def activity(self, pipeline: str, sink: str) -> Activity:
+        """Return the work of the last 24 hours, or since the start."""
+        now = self._clock()
         with self._guard:
-            counts = self._by_minute.get(sink, Counter())
-            return [counts[one] for one in range(minute - THROUGHPUT_MINUTES + 1, minute + 1)]
+            records, rejected, entries, delivered = (
+                self._series(now, *key)
+                for key in (("records", pipeline), ("rejected", pipeline), ("entries", pipeline), ("delivered", sink))
+            )
+        hours = min(now - self._began, PERIODS * PERIOD_SECONDS) / 3_600
+        return Activity(records=records, rejected=rejected, entries=entries, delivered=delivered, hours=hours)
+
+    def _series(self, now: float, kind: str, name: str) -> Sequence[int]:
+        counts = self._by_period.get((kind, name), Counter())
+        period = int(now // PERIOD_SECONDS)
+        return [counts[one] for one in range(period - PERIODS + 1, period + 1)]
 
     def note(self, event: Event) -> None:
         """Count an event."""
         with self._guard:
             self._note(self._counts, event)
-            if isinstance(event, EntriesDelivered):
-                minute = int(self._clock() // 60)
-                counts = self._by_minute[event.sink]
-                counts[minute] += event.entries
-                for past in [one for one in counts if one <= minute - THROUGHPUT_MINUTES]:
+            period = int(self._clock() // PERIOD_SECONDS)
+            for kind, name, count in _work(event):
+                counts = self._by_period[kind, name]
+                counts[period] += count
+                for past in [one for one in counts if one <= period - PERIODS]:
                     del counts[past]
         self.changes.notify()
 
@@ -107,3 +133,18 @@ class EventCounts:
         if pipeline not in counts.run_durations:
             counts.run_durations[pipeline] = Durations(RUN_SECONDS)
         counts.run_durations[pipeline].add(seconds)
+
+
+def _work(event: Event) -> Iterator[tuple[str, str, int]]:
+    """Yield what an event adds to the work of the last 24 hours: the kind, the pipeline or sink, and the count."""
+    match event:
+        case EntriesDelivered():
+            yield "delivered", event.sink, event.entries
+        case PartitionRead():
+            yield "records", event.pipeline, event.records
+            yield "rejected", event.pipeline, event.rejected
+            yield "entries", event.pipeline, event.created + event.updated + event.removed
+        case PartitionUnchanged():
+            yield "records", event.pipeline, event.records
+        case _:
+            pass  # other events are no work

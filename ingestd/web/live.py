@@ -1,4 +1,4 @@
-"""Server-sent events with the rows of the overview, whenever they change."""
+"""Server-sent events with the changing part of the overview, whenever it changes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ _LIFE_SECONDS = 1_800.0
 
 
 class LiveRows:
-    """Streams of the overview. ``read`` renders the rows; it is called once for all clients. ``changes``: the daemon's events."""
+    """Streams of the overview. ``changes``: the daemon's events.
 
-    def __init__(self, changes: ChangeSignal, read: Callable[[], Awaitable[str]]) -> None:
+    ``read`` renders the overview for a filter; it is called once for all clients with this filter.
+    """
+
+    def __init__(self, changes: ChangeSignal, read: Callable[[str], Awaitable[str]]) -> None:
         self._changes = changes
         self._read = read
         self._clients = 0
-        self._rows = ""
+        self._rows: dict[str, str] = {}
         self._read_at = 0.0
         self._known = -1
         self._turn = asyncio.Lock()
@@ -36,8 +39,8 @@ class LiveRows:
         """Whether there are as many clients as are permitted."""
         return self._clients >= MAX_CLIENTS
 
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield events until the client leaves."""
+    async def stream(self, state: str) -> AsyncGenerator[bytes, None]:
+        """Yield events until the client leaves. ``state``: the filter; empty: all pipelines."""
         self._clients += 1
         ends = time.monotonic() + _LIFE_SECONDS
         sent = ""
@@ -45,7 +48,7 @@ class LiveRows:
             yield b"retry: 5000\n\n"
             while time.monotonic() < ends:
                 known = self._changes.generation
-                rows = await self._current()
+                rows = await self._current(state)
                 digest = hashlib.sha256(rows.encode()).hexdigest()
                 if digest != sent:
                     sent = digest
@@ -56,14 +59,16 @@ class LiveRows:
         finally:
             self._clients -= 1
 
-    async def _current(self) -> str:
+    async def _current(self, state: str) -> str:
         async with self._turn:
             wait = self._read_at + _DISTANCE_SECONDS - time.monotonic()
-            if self._known == self._changes.generation and wait > -_REFRESH_SECONDS:
-                return self._rows
-            if wait > 0:
-                await asyncio.sleep(wait)
-            self._known = self._changes.generation
-            self._rows = await self._read()
-            self._read_at = time.monotonic()
-            return self._rows
+            is_fresh = self._known == self._changes.generation and wait > -_REFRESH_SECONDS
+            if not is_fresh:
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                self._known = self._changes.generation
+                self._rows = {}
+            if state not in self._rows:
+                self._rows[state] = await self._read(state)
+                self._read_at = time.monotonic()
+            return self._rows[state]

@@ -20,7 +20,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence
+from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence, parts_of
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -31,7 +31,11 @@ from ingestd.mirror.rejections import Selection
 from ingestd.mirror.rollback import RunSelection
 from ingestd.sdk import Connector
 from ingestd.settings.model import PipelineSettings
+from ingestd.web.attention import MOST, count_states, find_attention
 from ingestd.web.configuration_view import file_state, setting_groups
+from ingestd.web.event_counts import Activity
+from ingestd.web.file_life import life_of
+from ingestd.web.flow import steps_of
 
 _PAGE = 50
 _RUNS = 50
@@ -55,7 +59,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
 class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline in the overview. ``sentence``: why it has its state, or its last run. ``notices``: sentences of its source.
 
-    ``throughput``: the entries that were delivered to its sink in each of the last minutes.
+    ``next_run_at``: when its schedule is due, in seconds since the epoch; None: it is read when its source changes.
     """
 
     name: str
@@ -71,14 +75,15 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     held: int
     waiting: int
     notices: tuple[str, ...]
-    throughput: Sequence[int]
+    next_run_at: float | None
+    activity: Activity
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
 
     By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held
-    runs) and ``waiting`` (numbers of files that wait).
+    runs), ``waiting`` (numbers of files that wait) and ``next_runs`` (seconds since the epoch).
     """
 
     status: Status
@@ -88,6 +93,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     notices: Mapping[str, Sequence[str]]
     held: Mapping[str, int]
     waiting: Mapping[str, int]
+    next_runs: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +101,9 @@ class PageContents:
     """Reads the pages of one daemon. All methods block.
 
     ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
-    known of the sources, ``waiting`` the connectors, which list the files that wait, and ``throughput`` the deliveries to a sink
-    by minute.
+    known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each
+    pipeline is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink. The
+    entries of a sink are counted up to ``entries_at_most``.
     """
 
     current: Callable[[], Configuration]
@@ -104,17 +111,27 @@ class PageContents:
     sources: Callable[[], SourceNotices]
     passes: SourcePasses
     waiting: Callable[[], Mapping[str, Connector]]
-    throughput: Callable[[str], Sequence[int]]
+    next_runs: Callable[[], Mapping[str, float]]
+    activity: Callable[[str, str], Activity]
+    entries_at_most: int = 10_000
 
-    def overview(self) -> PageContent:
-        """Return all pipelines with their states."""
+    def overview(self, *, state: str = "") -> PageContent:
+        """Return what needs a person, and the pipelines that have a state; without one all pipelines."""
         configuration = self.current()
-        state = self._state(configuration)
-        rows = [self._row(pipeline, state) for pipeline in configuration.settings.pipelines]
+        found = self._state(configuration)
+        pipelines = configuration.settings.pipelines
+        rows = [self._row(one, found) for one in pipelines if state in {"", found.states[one.name].state}]
+        attention = find_attention(found.status.states, found.status.held)
+        of_pipelines = {part for one in pipelines for part in parts_of(one.name, one.sink)}
+        others = [failed_part_sentence(one) for one in found.status.failed_parts if one.part not in of_pipelines]
         values = {
-            "status": state.status,
-            "failed_parts": [failed_part_sentence(part) for part in state.status.failed_parts],
-            "own_notices": state.notices.get("", ()),
+            "status": found.status,
+            "own_notices": (*others, *found.notices.get("", ())),
+            "attention": attention[:MOST],
+            "more_attention": max(0, len(attention) - MOST),
+            "counts": list(count_states(found.status.states)),
+            "total": len(found.status.states),
+            "state": state,
             "rows": rows,
         }
         return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
@@ -132,15 +149,27 @@ class PageContents:
         state = self._state(configuration)
         with observe(configuration) as mirror:
             runs = mirror.past_runs(name, limit=_RUNS)
-            entries = mirror.entries_of(found.sink)
+            entries = mirror.entries_of(found.sink, limit=self.entries_at_most + 1)
         source = self.waiting().get(name)
         listed = list_waiting(name, source, _WAITING + 1) if source is not None else []
         waiting = listed if isinstance(listed, list) else []
         held = [one for one in state.status.held if one.pipeline == name]
+        row = self._row(found, state)
+        flow = steps_of(
+            name,
+            row.activity,
+            partitions=state.pipelines[name].partitions if name in state.pipelines else 0,
+            waiting=row.waiting,
+            rejected=row.rejected,
+            held=len(held),
+            pending=row.pending,
+            entries=entries,
+            entries_at_most=self.entries_at_most,
+        )
         values = {
-            "row": self._row(found, state),
+            "row": row,
+            "flow": list(flow),
             "last_run": last_run_sentence(state.pipelines[name]) if name in state.pipelines else "never ran",
-            "entries": entries,
             "runs": runs,
             "waiting": waiting[:_WAITING],
             "more_waiting": len(waiting) > _WAITING,
@@ -150,14 +179,19 @@ class PageContents:
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
     def file(self, name: str) -> PageContent:
-        """Return what `ingestd why` says about a file or a table, with the receipt of its last reading."""
+        """Return what `ingestd why` says about a file or a table, with its life and the receipt of its last reading."""
         configuration = self.current()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
+        explained = []
         with observe(configuration) as mirror:
-            explained = [(one, mirror.history(one.pipeline, one.partition)) for one in found]
+            held = {(one.pipeline, one.partition): one.run for one in mirror.held_runs()}
+            for one in found:
+                receipt = mirror.history(one.pipeline, one.partition)
+                run = held.get((one.pipeline, one.partition))
+                explained.append((one, receipt, life_of(one, receipt, is_held=run is not None), run))
         return PageContent(
             template="file.html",
-            title="Why a file waits",
+            title=name or "Why a file waits",
             section="files",
             values={"name": name, "explained": explained},
         )
@@ -295,6 +329,7 @@ class PageContents:
             notices=notices,
             held=Counter(one.pipeline for one in status.held),
             waiting={name: sum(counts.values()) for name, counts in sources.waiting.items()},
+            next_runs=self.next_runs(),
         )
 
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
@@ -322,7 +357,8 @@ class PageContents:
             held=held,
             waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
-            throughput=self.throughput(str(pipeline.sink)),
+            next_run_at=state.next_runs.get(pipeline.name),
+            activity=self.activity(pipeline.name, str(pipeline.sink)),
         )
 
 

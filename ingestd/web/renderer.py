@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC
 from functools import cached_property
 
 import jinja2
@@ -13,6 +14,9 @@ from ingestd.daemon.reporting import format_location
 from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
 from ingestd.process.redaction import redact_text
+from ingestd.web.numeric_change import numeric_change
+
+_NEAR_DAYS = {-1: "yesterday", 1: "tomorrow"}
 
 
 class PageRenderer:
@@ -32,8 +36,10 @@ class PageRenderer:
             lstrip_blocks=True,
             finalize=_without_secrets,
         )
-        environment.globals.update(asset=self._assets.address, location=format_location)
-        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
+        environment.globals.update(asset=self._assets.address, location=format_location, change=numeric_change)
+        environment.filters.update(
+            moment=moment, counted=counted, exact=_exact, duration=duration, age=_age, clock=clock, rate=rate
+        )
         # A quoted secret would not be recognised in the finished text.
         encode = environment.filters["urlencode"]
         environment.filters["urlencode"] = lambda text: encode(redact_text(text))
@@ -61,6 +67,23 @@ def duration(seconds: float) -> str:
         if seconds < next_size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def rate(count: float) -> str:
+    """Return a number of something per hour: ``12 500``, ``12``, ``0.4``, ``less than 0.1``."""
+    if 0 < count < 0.05:
+        return "less than 0.1"
+    return counted(round(count)) if count >= 10 or count == round(count) else f"{count:.1f}"
+
+
+def clock(seconds: float, now: float | None = None) -> str:
+    """Return a short time in UTC: ``05:10:34`` of today, ``yesterday 05:10``, ``tomorrow 05:10``, ``2026-11-20 05:10``."""
+    day = 86_400
+    days = seconds // day - (time.time() if now is None else now) // day
+    at = moment(seconds, UTC)
+    if days == 0:
+        return at[11:19]
+    return f"{_NEAR_DAYS.get(int(days), at[:10])} {at[11:16]}"
 
 
 def _age(at: float) -> str:

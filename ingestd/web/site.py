@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import counted
+from ingestd.core.pipeline_state import DEFINITIONS
 from ingestd.daemon.control.requests import (
     CheckDrift,
     ControlPipeline,
@@ -136,14 +137,16 @@ class Site:
             raise PageMissing("There is no such file. Reload the page.")
         return WebResponse(body=asset.body, content_type=asset.media_type, headers=(CACHED, ("ETag", asset.tag)))
 
-    async def _stream(self, _: WebRequest) -> WebResponse:
+    async def _stream(self, request: WebRequest) -> WebResponse:
+        state = _state_filter(request.parameters)
         if self._live.is_full:
             return text_response(503, "Too many pages are live. Reload this page later.", ("Retry-After", "60"))
-        return WebResponse(content_type="text/event-stream; charset=utf-8", stream=self._live.stream)
+        content_type = "text/event-stream; charset=utf-8"
+        return WebResponse(content_type=content_type, stream=partial(self._live.stream, state))
 
-    async def _rows(self) -> str:
+    async def _rows(self, state: str) -> str:
         def read() -> str:
-            return self._renderer.render("rows.html", **self._pages.overview().values)
+            return self._render("live_overview.html", **self._pages.overview(state=state).values).decode()
 
         return await self._in_thread(read)
 
@@ -273,7 +276,7 @@ class Site:
 
 def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callable[..., PageContent]]]:
     """Yield the path of each page, and the function that reads it from the fields of the query and the values of the path."""
-    yield re.compile(r"/"), lambda _: pages.overview()
+    yield re.compile(r"/"), lambda fields: pages.overview(state=_state_filter(fields))
     yield re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), lambda _, name: pages.pipeline(name)
     yield re.compile(r"/files"), lambda fields: pages.file(fields.get("name", ""))
     yield re.compile(r"/trace"), lambda fields: pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
@@ -289,6 +292,18 @@ def _page_readers(pages: PageContents) -> Iterator[tuple[re.Pattern[str], Callab
         lambda fields, number: pages.held_run(int(number), after=fields.get("after", "")),
     )
     yield re.compile(r"/runs/(?P<number>[1-9][0-9]{0,17})/rollback"), lambda _, number: pages.rollback(int(number))
+
+
+def _state_filter(fields: Mapping[str, str]) -> str:
+    """Return the state that a query names, or an empty text.
+
+    Raises:
+        ValueError: there is no such state.
+    """
+    state = fields.get("state", "")
+    if state and state not in DEFINITIONS:
+        raise ValueError("there is no such state")
+    return state
 
 
 def _drift_position(fields: Mapping[str, str]) -> tuple[int, str]:

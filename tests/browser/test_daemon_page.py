@@ -30,6 +30,8 @@ from tests.support.listening_daemon import (
     write_listening_configuration,
 )
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
@@ -44,7 +46,8 @@ class Scene:
     @property
     def paths(self) -> list[str]:
         return [
-            "/", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
+            "/", "/?state=held", "/?state=ok",
+            "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
             "/held", f"/held/{self.run}", "/trace", "/trace?key=masses.1&steps=1", "/trace?key=none", "/files",
             "/files?name=masses.csv", "/files?name=none", "/drift", "/drift?pipeline=away", "/configuration", "/held/999",
             "/runs/1/rollback", "/runs/999/rollback",
@@ -94,6 +97,37 @@ def test_the_overview_shows_each_pipeline_with_its_state_and_reason(browser: Bro
     assert "1 file waits" in browser.texts("#pipeline-masses")[0]
 
 
+def test_what_needs_a_person_is_on_top_with_its_command_and_handled_by_keyboard(browser: Browser) -> None:
+    browser.go("/")
+    needs = browser.texts("#needs li")
+    assert [one.split()[0] for one in needs] == ["unavailable", "attention", "attention", "held"]
+    assert browser.texts("#needs code")[0] == "ingestd run away"
+    browser.tab_to("Run now")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading.startswith("away"))
+    assert "The daemon reads pipeline away now." in browser.text
+    browser.go("/")
+    browser.tab_to("Compare run")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading.endswith("of budget.csv"))
+
+
+def test_a_filter_by_state_works_by_pointer_without_scripts_and_stays_while_the_page_is_live(browser: Browser) -> None:
+    browser.scripts(allowed=False)
+    try:
+        browser.go("/")
+        assert browser.texts("#states a") == ["All 4", "unavailable 1", "attention 2", "held 1"]
+        browser.click("attention 2")
+        browser.until(lambda: browser.texts("#rows th a") == ["masses", "hostile"])
+    finally:
+        browser.scripts(allowed=True)
+    browser.go("/?state=held")
+    browser.until(lambda: browser.find("#live").text == "Live")
+    assert browser.texts("#rows th a") == ["guarded"]
+    assert browser.texts("#states a[aria-current]") == ["held 1"]
+    assert len(browser.texts("#needs li")) == 4, "a filter hides no condition"
+
+
 def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: Scene) -> None:
     browser.go("/")
     browser.until(lambda: browser.find("#live").text == "Live")
@@ -114,15 +148,41 @@ def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: S
 def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(browser: Browser) -> None:
     browser.go("/pipelines/masses")
     assert "empty.csv is empty; it is read once it has content" in browser.text
-    assert "2 created, 0 updated, 0 removed" in browser.text
-    assert "2 entries delivered in 30 minutes" in (browser.find("svg.line").get_attribute("aria-label") or "")
+    assert browser.texts(".runs tbody tr td")[2:7] == ["3", "2", "0", "0", "1"]
+    steps = browser.texts(".flow li")
+    assert [step.split("\n")[0] for step in steps] == ["Source", "Read", "Mapped", "Delivered", "Sink"]
+    assert "1 waiting" in steps[0]
+    assert re.search(r"^[36] records in 24 h$", steps[1], re.MULTILINE), "another test has it read again"
+    assert "1 rejected" in steps[2]
+    assert "2 entries in 24 h" in steps[3]
+    assert "2 entries" in steps[4]
+    assert "Sink masses in Bench" in steps[4]
     browser.click("masses.csv")
     assert "masses.csv was read" in browser.find(".card").text
+    life = browser.texts(".life li .name")
+    assert life[-2:] == ["Delivered", "Now"]
+    assert {"Changed", "Seen", "Read", "Mapped"} <= set(life)
+    browser.find(".receipt summary").click()
     receipt = browser.find(".receipt dl").text
     assert "3, 1 rejected" in receipt
     # The last reading: the two entries are new in the first one, and another test has it read again.
     assert re.search(r"[02] created, 0 updated, 0 unchanged, 0 removed", receipt)
     assert "file.sha256" in receipt
+
+
+def test_a_pipeline_is_paused_and_resumed_by_keyboard_and_run_by_pointer(browser: Browser) -> None:
+    browser.go("/pipelines/hostile")
+    browser.tab_to("Pause")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.texts("h1 .state") == ["disabled"])
+    browser.go("/")
+    assert "ingestd resume hostile" in browser.texts("#needs code")
+    assert "paused" in browser.texts("#pipeline-hostile td[data-label='Next run']")
+    browser.tab_to("Resume")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.texts("h1 .state") == ["attention"])
+    browser.click("Run now hostile")
+    browser.until(lambda: "The daemon reads pipeline hostile now." in browser.text)
 
 
 def test_hostile_names_and_values_are_shown_as_text(browser: Browser, scene: Scene) -> None:
@@ -206,9 +266,15 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
     with running_scene(tmp_path, chromium) as scene:
         browser = scene.browser
         browser.fresh()
+        browser.go("/pipelines/guarded")
+        assert browser.texts(".runs .state") == ["held"], "only the run that is held"
+        assert "1 held" in browser.texts(".flow li")[3]
+        browser.tab_to("Compare")
+        browser.press(Keys.ENTER)
+        browser.until(lambda: browser.heading == f"Run {scene.run} of budget.csv")
         browser.go("/held")
         browser.click(f"Run {scene.run} of budget.csv")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "scalar", "0.7", "scalar"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "0.7", "+0.2", f"{TIMES}1.4"]
         assert len(browser.texts("tbody tr")) == 50
         browser.click("Next")
         browser.until(lambda: len(browser.texts("tbody tr")) == 50 and "guarded.0" not in browser.texts("tbody th"))
@@ -217,7 +283,7 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         assert scene.daemon.wait_for("run_released", decision="approved")["by"] == "web page"
         browser.go("/pipelines/guarded")
         browser.click(f"Roll back run {scene.run}")
-        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "scalar", "0.5", "scalar"]
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.7", "0.5", "-0.2", f"{TIMES}0.714"]
         assert "100 restored, 0 removed, 0 created, 0 left" in browser.text
         browser.click("Roll back: restore these values")
         browser.until(lambda: f"Run {scene.run} is rolled back: 100 restored" in browser.text)

@@ -1,7 +1,7 @@
 """The work of each page of the daemon over a growing state file, in steps of SQLite's virtual machine.
 
 The state file has N entries, N rejections, N keys that others changed and a held run of N differences, then 4N of each. The
-live overview must cost the same for both. A page with a total may read everything once.
+overview and the page of a pipeline must cost the same for both. A page with a total may read everything once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.drift import START
+from ingestd.web.event_counts import EventCounts
 from ingestd.web.pages import PageContent, PageContents, selection_of
 from tests.support.counted_pipeline import CountedPipeline, rows
 from tests.support.scripted_source import Row, Script
@@ -29,11 +30,15 @@ N: Final = 400
 SLACK: Final = 1_000
 """Steps that a page spends independently of its rows."""
 STEPS_OF_A_REJECTION: Final = 3
-"""What the overview spends on each rejection, which it counts in an index. A setting limits their number."""
+"""What a page of pipelines spends on each rejection, which it counts in an index. A setting limits their number."""
 LAST: Final = "part-999999"
 
 Read = Callable[[PageContents, int], PageContent | list[str]]
-OVERVIEW: Final[Mapping[str, Read]] = {"overview": lambda pages, _: pages.overview()}
+OVERVIEW: Final[Mapping[str, Read]] = {
+    "overview": lambda pages, _: pages.overview(),
+    "overview of a state": lambda pages, _: pages.overview(state="attention"),
+    "pipeline": lambda pages, _: pages.pipeline("pipe"),
+}
 CONSTANT: Final[Mapping[str, Read]] = {
     "trace": lambda pages, _: pages.trace("part-000001", steps=False),
     "trace of an unknown key": lambda pages, _: pages.trace(LAST, steps=False),
@@ -42,7 +47,6 @@ CONSTANT: Final[Mapping[str, Read]] = {
     "held run, last page": lambda pages, run: pages.held_run(run, after=LAST),
 }
 READS_ALL: Final[Mapping[str, Read]] = {
-    "pipeline": lambda pages, _: pages.pipeline("pipe"),
     "rejected": lambda pages, _: pages.rejected(selection_of({}), after=0),
     "rejected with a filter": lambda pages, _: pages.rejected(selection_of({"reason": "none has it"}), after=0),
     "export": lambda pages, _: list(pages.export(selection_of({})).pages()),
@@ -106,7 +110,9 @@ def _measured(folder: Path, count: int, work: Work) -> dict[str, int]:
         sources=SourceNotices,
         passes=SourcePasses(),
         waiting=dict,
-        throughput=lambda _: (0,),
+        next_runs=dict,
+        activity=EventCounts().activity,
+        entries_at_most=N // 2,
     )
     found: dict[str, int] = {}
     for name, read in {**OVERVIEW, **CONSTANT, **READS_ALL}.items():
@@ -130,8 +136,9 @@ def test_a_page_costs_the_same_for_four_times_the_data(measured: Mapping[str, tu
     assert large <= 1.25 * small + SLACK, (small, large)
 
 
-def test_the_live_overview_reads_no_entry(measured: Mapping[str, tuple[int, int]]) -> None:
-    small, large = measured["overview"]
+@pytest.mark.parametrize("name", OVERVIEW)
+def test_a_page_of_pipelines_reads_no_more_entries(measured: Mapping[str, tuple[int, int]], name: str) -> None:
+    small, large = measured[name]
     assert large - small <= STEPS_OF_A_REJECTION * 3 * N + SLACK, (small, large)
 
 

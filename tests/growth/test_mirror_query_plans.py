@@ -65,7 +65,7 @@ READS_ALL = {
     "check_of_author": "the entries of one sink, once after its adoption; those read back by key",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
-    "entries_of_sink": "a total of one sink, for the page of a pipeline",
+    "entries_of_sink": "a number up to a limit, for the page of a pipeline",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
     "pipeline_last_runs": "of each pipeline: the newest partition in the order of an index, and whether it is rejected",
     "partition_is_rejected": "at most one row (a partial index), and only for a partition with a held run",

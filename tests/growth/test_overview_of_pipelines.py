@@ -17,6 +17,7 @@ from ingestd.daemon.source_passes import SourcePasses
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.web.event_counts import EventCounts
 from ingestd.web.pages import PageContents
 from tests.contract.mirror_intake import entries, hashes
 from tests.support.work_counter import RATIO
@@ -73,7 +74,8 @@ def _steps(folder: Path, count: int) -> int:
         sources=lambda: sources,
         passes=SourcePasses(),
         waiting=dict,
-        throughput=lambda _: (0,),
+        next_runs=dict,
+        activity=EventCounts().activity,
     )
     pages.overview()
     steps = 0

@@ -313,3 +313,87 @@ def test_the_notices_of_several_files_are_on_the_page_of_their_pipeline(tmp_path
             assert "has different values" in read["notice"]
         assert '<a href="/pipelines/masses">1 more</a>' in client.get("/").text
         assert client.get("/pipelines/masses").text.count(" has different values: ") == 2
+
+
+def test_the_front_page_has_the_command_and_the_action_of_what_needs_a_person(
+    acting: tuple[Daemon, httpx.Client],
+) -> None:
+    _, client = acting
+    shown = client.get("/").text
+    needs = shown.partition('id="needs"')[2].partition("</ul>")[0]
+    assert "<code>ingestd rejected list --pipeline masses</code>" in needs
+    assert 'href="/rejected?pipeline=masses"' in needs
+    assert 'href="/?state=attention" id="state-attention">attention 1</a>' in shown
+    assert 'id="well"' not in shown
+    assert 'id="pipeline-masses"' in client.get("/?state=attention").text
+    none = client.get("/?state=ok").text
+    assert "No pipeline is ok now." in none
+    assert 'id="pipeline-masses"' not in none
+    assert 'id="needs"' in none, "a filter hides no condition"
+    with client.stream("GET", "/live?state=ok") as stream:
+        event = json.loads(
+            next(line for line in stream.iter_lines() if line.startswith("data: ")).removeprefix("data: ")
+        )
+    assert "No pipeline is ok now." in event
+    assert 'id="needs"' in event
+    assert client.get("/?state=nothing").status_code == 400
+    assert client.get("/live?state=nothing").status_code == 400
+
+
+def test_the_front_page_is_quiet_while_all_is_well(tmp_path: Path, server: DocumentServer) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.csv").write_text("part,mass\n1,0.10\n")
+    scheduled = pipeline("masses", {"path": "drop"}, schedule={"every": "1h"})
+    config = write_listening_configuration(tmp_path, server.url, [scheduled])
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        daemon.wait_for("partition_settled")
+        shown = client.get("/").text
+        assert "All is well: everything that the sources have is delivered." in shown
+        assert 'id="needs"' not in shown
+        assert re.search(r'data-label="Next run" class="when"><time datetime="[^"]+Z" title="[^"]+ UTC">', shown)
+        assert re.search(r'aria-label="At most 1 in half an hour".*</svg> 1</span>', shown)
+
+
+def test_broken_files_never_show_a_good_state(tmp_path: Path, server: DocumentServer) -> None:
+    (tmp_path / "drop").mkdir()
+    config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
+    broken = {
+        "a.csv": (b"part\n1\n", "partition_parked"),
+        "b.csv": (b"part,mass\n1,\xff\xfe\x00\n", "partition_read"),
+        "c.csv": (b'part,mass\n"1,0.10\n', "partition_read"),
+    }
+
+    def states(client: httpx.Client) -> list[str]:
+        shown = client.get("/").text
+        assert 'id="well"' not in shown
+        return re.findall(
+            r'class="state (\w+)"', shown.partition('id="rows"')[2] + client.get("/pipelines/masses").text
+        )
+
+    for name, (content, _) in broken.items():
+        (tmp_path / "drop" / name).write_bytes(content)
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        seen = []
+        for name, (_, event) in broken.items():
+            daemon.wait_for(event, partition=name)
+            seen.append(states(client))
+        (tmp_path / "drop" / "good.csv").write_text("part,mass\n2,0.20\n")
+        daemon.wait_for("partition_settled", partition="good.csv")
+        seen.append(states(client))
+        assert {one[0] for one in seen} == {"attention"}
+        assert "ok" not in {state for one in seen for state in one}
+
+
+def test_the_page_of_a_file_has_its_life_until_the_archive(tmp_path: Path, server: DocumentServer) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.csv").write_text("part,mass\n1,0.10\n")
+    source = {"path": "drop", "after": "archive", "archive": "done"}
+    config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", source)])
+    with listening_daemon(tmp_path, config) as (daemon, client):
+        daemon.wait_for("partition_settled")
+        shown = client.get("/files?name=a.csv").text
+        steps = re.findall(r'<li class="(\w+)"><span class="name">(\w+)</span> <span class="when">(<time)?', shown)
+        names = ("Changed", "Seen", "Read", "Mapped", "Delivered", "Archived")
+        assert steps == [("done", name, "<time") for name in names]
+        assert "it was archived as " in shown
+        assert "<title>a.csv · ingestd</title>" in shown

@@ -93,10 +93,10 @@ class Observer:
         with self._view() as connection:
             return _blockers(connection)
 
-    def entries_of(self, sink: SinkAddress) -> int:
-        """Return the number of entries of a sink; 0 if it is unknown. Reads all its entries."""
+    def entries_of(self, sink: SinkAddress, *, limit: int) -> int:
+        """Return the number of entries of a sink, at most ``limit``; 0 if it is unknown. Reads as many entries."""
         with self._view() as connection:
-            row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name)).fetchone()
+            row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name, limit)).fetchone()
         count: int = row[0]
         return count
 

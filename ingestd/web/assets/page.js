@@ -1,4 +1,4 @@
-// What needs a script: live rows, and a filter of them. Everything else is links and forms.
+// What needs a script: the live overview, and a filter of its rows. Everything else is links and forms.
 "use strict";
 
 const rows = document.getElementById("rows");
@@ -11,21 +11,30 @@ function filter() {
   for (const row of rows.rows) row.hidden = words !== "" && !row.textContent.toLowerCase().includes(words);
 }
 
-// Unchanged rows stay the same elements, so that focus and selection in them remain.
-function show(html) {
-  const focused = document.activeElement && document.activeElement.closest("#rows tr");
-  const before = new Map(Array.from(rows.rows, (row) => [row.id, row]));
-  const made = document.createElement("tbody");
-  made.innerHTML = html;
-  const next = Array.from(made.rows, (row) => {
-    const old = before.get(row.id);
-    return old && old.innerHTML === row.innerHTML ? old : row;
+// Unchanged elements stay the same ones, so that focus and selection in them remain.
+function replace(part, made) {
+  const focused = document.activeElement;
+  const holder = Array.from(part.children).find((one) => one.contains(focused));
+  const place = holder ? Array.from(holder.querySelectorAll("a, button")).indexOf(focused) : -1;
+  const before = new Map(Array.from(part.children, (one) => [one.id, one]));
+  const next = Array.from(made.children, (one) => {
+    const old = before.get(one.id);
+    return old && old.innerHTML === one.innerHTML && old.className === one.className ? old : one;
   });
-  if (next.length !== rows.rows.length || next.some((row, index) => row !== rows.rows[index])) {
-    rows.replaceChildren(...next);
-    const again = focused && document.getElementById(focused.id);
-    if (again) again.querySelector("a").focus({ preventScroll: true });
+  if (next.length !== part.children.length || next.some((one, index) => one !== part.children[index])) {
+    part.replaceChildren(...next);
+    const again = holder && holder.id && document.getElementById(holder.id);
+    const links = again ? again.querySelectorAll("a, button") : [];
+    if (links.length && !again.contains(document.activeElement)) {
+      links[Math.min(Math.max(place, 0), links.length - 1)].focus({ preventScroll: true });
+    }
   }
+}
+
+function show(html) {
+  const made = document.createElement("template");
+  made.innerHTML = html;
+  for (const one of made.content.querySelectorAll("[data-part]")) replace(document.getElementById(one.dataset.part), one);
   filter();
 }
 

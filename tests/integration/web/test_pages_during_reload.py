@@ -14,6 +14,7 @@ from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.web.event_counts import EventCounts
 from ingestd.web.pages import PageContent, PageContents, selection_of
 
 PAGES: Final[Mapping[str, Callable[[PageContents], PageContent]]] = {
@@ -50,7 +51,8 @@ def test_a_page_takes_the_configuration_once(tmp_path: Path, name: str) -> None:
         sources=SourceNotices,
         passes=SourcePasses(),
         waiting=dict,
-        throughput=lambda _: (0,),
+        next_runs=dict,
+        activity=EventCounts().activity,
     )
     PAGES[name](pages)
     assert len(list(configurations)) == 9

@@ -316,3 +316,27 @@ async def test_replaced_timings_keep_the_next_runs_of_unchanged_pipelines() -> N
     assert ("added", at_change) in woken  # it never ran
     assert [time for name, time in woken if name == "kept"] == [100.0]
     assert [time for name, time in woken if name == "changed"][:2] == [at_change + 20, at_change + 40]
+
+
+async def test_the_next_run_is_known_by_the_wall_clock_for_an_interval_and_for_cron() -> None:
+    begin = at("2026-11-21T12:00")
+    never = asyncio.Event()
+    asleep = asyncio.Event()
+
+    async def sleep(_seconds: float) -> None:
+        asleep.set()
+        await never.wait()
+
+    timings: dict[str, Timing] = {"interval": Every(seconds=900), "nightly": NIGHTLY}
+    schedule = Schedule(
+        timings,
+        wake=lambda _: None,
+        last_run_at={"interval": begin - 300, "nightly": begin - 60},
+        now=lambda: begin,
+        elapsed=lambda: 1_000.0,
+        sleep=sleep,
+    )
+    assert schedule.next_runs() == {}, "nothing is due before it runs"
+    async with running(schedule):
+        await asleep.wait()
+        assert schedule.next_runs() == {"interval": begin + 600, "nightly": at("2026-11-22T02:00")}

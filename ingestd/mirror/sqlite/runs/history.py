@@ -16,7 +16,7 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
     known = connection.execute(SQL["history_partition"], (pipeline, partition)).fetchone()
     if known is None:
         return None
-    identity, cursor, last_run, pending, rejected = known
+    identity, cursor, last_run, seen_at, acknowledged_at, pending, rejected = known
     last: tuple[int, float, float | None, str] | None = None
     if last_run is not None:
         last = connection.execute(SQL["history_run"], (last_run,)).fetchone()
@@ -29,7 +29,10 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
         name=partition,
         cursor=json.loads(cursor) if cursor else None,
         reading=from_row(RunSummary, found[:8], collided=False) if found else None,
+        seen_at=seen_at,
         read_at=found[8] if found else 0,
+        ended_at=found[10] if found else 0,
+        acknowledged_at=acknowledged_at,
         facts=facts,
         same_as=before[0] if before else "",
         again_at=last[1] if unchanged and last is not None else 0,

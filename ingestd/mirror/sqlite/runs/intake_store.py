@@ -76,7 +76,7 @@ class IntakeStore:
             state, self._finisher, now=now, claimed_segments=claimed_segments,
             open_runs=lambda: [*self._runs.values()], announce=self._announce_durable,
         )  # fmt: skip
-        self._opener = PartitionOpener(state, opened)
+        self._opener = PartitionOpener(state, opened, now=now)
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         """`StateFile.changes` when a pass of a pipeline was noted."""
         self._acknowledged = AcknowledgedPartitions(state)
@@ -413,7 +413,8 @@ class IntakeStore:
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
         """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
         with self._state.writing() as connection:
-            connection.execute(SQL["partition_acknowledge"], (partition, json.dumps(cursor)))
+            of_partition = {"at": self._now(), "partition": partition, "cursor": json.dumps(cursor)}
+            connection.execute(SQL["partition_acknowledge"], of_partition)
             connection.execute(SQL["wait_clear"], (partition,))
             if gone:
                 connection.execute(SQL["partition_gone"], (0, partition))

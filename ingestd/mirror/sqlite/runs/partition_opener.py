@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.clock import Now
 from ingestd.core.record import Cursor, Partition
 from ingestd.mirror.port import PartitionState, Snapshot
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
@@ -24,8 +25,9 @@ class PartitionOpener:
     ``retries``: by partition, the number of requested retries that its next reading covers.
     """
 
-    def __init__(self, state: StateFile, opened: set[int]) -> None:
+    def __init__(self, state: StateFile, opened: set[int], *, now: Now) -> None:
         self._state = state
+        self._now = now
         self._opened = opened
         self.retries: dict[int, int] = {}
 
@@ -49,7 +51,7 @@ class PartitionOpener:
                 "partition_get",
                 (pipeline_id, partition.name),
                 "partition_ensure",
-                (pipeline_id, sink_id, partition.name),
+                (pipeline_id, sink_id, partition.name, self._now()),
             )
             identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, *kind = (
                 row

@@ -1,7 +1,7 @@
 -- The history of a partition, and earlier partitions with the same content.
 
 -- name: history_partition
-SELECT p.id, p.cursor, p.last_run,
+SELECT p.id, p.cursor, p.last_run, p.seen_at, CASE WHEN NOT p.awaiting THEN p.acknowledged_at END,
   (SELECT coalesce(sum(s.live), 0) FROM segment s WHERE s.partition = p.id),
   (SELECT count(*) FROM rejected r WHERE r.partition = p.id)
 FROM partition p JOIN pipeline l ON l.id = p.pipeline
@@ -12,7 +12,7 @@ SELECT id, started, ended, failure FROM run WHERE id = ?
 
 -- The last reading with new content.
 -- name: history_reading
-SELECT id, records, created, updated, unchanged, removed, rejected, valueless, started, facts FROM run
+SELECT id, records, created, updated, unchanged, removed, rejected, valueless, started, facts, ended FROM run
 WHERE partition = ? AND facts <> '{}' AND ended IS NOT NULL AND failure = '' ORDER BY id DESC LIMIT 1
 
 -- name: content_before

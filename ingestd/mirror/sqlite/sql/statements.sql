@@ -21,7 +21,7 @@ WHERE active <> (name IN (SELECT value FROM json_each(?)))
 UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM partition WHERE id = ?) RETURNING changes
 
 -- name: partition_ensure
-INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
+INSERT INTO partition (pipeline, sink, name, digest, seen_at) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING
 
 -- name: partition_get
 SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, snapshot, deletes, small, replayable
@@ -81,7 +81,7 @@ SELECT p.id FROM pipeline l JOIN partition p ON p.pipeline = l.id WHERE l.name I
 UPDATE partition SET last_run = ? WHERE id = ?
 
 -- name: partition_acknowledge
-UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
+UPDATE partition SET awaiting = 0, acknowledged_at = :at WHERE id = :partition AND cursor = :cursor
 
 -- `touched`: partitions that may have become acknowledged since the last check, because they were read to their end, or because
 -- one of their segments was acknowledged. A temporary table of the write connection; triggers maintain it.
@@ -347,9 +347,11 @@ FROM sink k LEFT JOIN (SELECT sink, count(*) AS rows FROM rejected GROUP BY sink
 LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
 ORDER BY k.workspace, k.name
 
+-- The number of entries of a sink, up to a limit.
 -- name: entries_of_sink
-SELECT count(*) FROM sink k CROSS JOIN entry e ON e.sink = k.id
-WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND NOT e.removed
+SELECT count(*) FROM (
+  SELECT 1 FROM sink k CROSS JOIN entry e ON e.sink = k.id
+  WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND NOT e.removed LIMIT ?)
 
 -- name: status_pipelines
 SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0),

@@ -43,6 +43,7 @@ def test_the_state_is_the_most_severe_one_that_a_fact_causes_for_every_combinati
             assert found.state == (caused[0] if caused else "ok"), names
             assert [reason.state for reason in found.reasons] == caused, names
             assert all(reason.sentence for reason in found.reasons)
+            assert len({reason.cause for reason in found.reasons}) == size, "each fact has its own cause"
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,9 @@ CREATE TABLE partition (
   last_row        INTEGER NOT NULL DEFAULT 0,
   -- JSON: the guard of a reading before the first adoption of the sink, which compares it; NULL: there is nothing to compare.
   first_guard     TEXT,
+  -- When the source named the partition first, and when the connector was last notified that all of it is delivered or rejected.
+  seen_at         REAL,
+  acknowledged_at REAL,
   UNIQUE (pipeline, name)
 );
 CREATE INDEX partition_by_run ON partition (pipeline, last_run);

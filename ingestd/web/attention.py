@@ -1,0 +1,115 @@
+"""What needs a person: the conditions of all pipelines, each with the command and the action that handles it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from ingestd.core.pipeline_state import SEVERITY, Cause, PipelineState, State, StateReason
+from ingestd.mirror.port import HeldRun
+
+NEEDS_A_PERSON: Final = SEVERITY["held"]
+"""The least severity of a state that needs a person."""
+MOST: Final = 12
+"""The number of conditions that the overview lists at most."""
+
+
+class Attention(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition of one pipeline, or of several with the same reason.
+
+    ``id``: that of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does the
+    same (empty: none), and ``link`` leads to the page that does. ``label``: of the button or the link.
+    """
+
+    id: str
+    state: State
+    pipelines: tuple[str, ...]
+    sentence: str
+    command: str
+    label: str
+    verb: str = ""
+    link: str = ""
+
+
+def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
+    """Return what needs a person, the most severe first.
+
+    ``held``: the held runs, of which each is one condition. An outage of several pipelines with one reason is one condition.
+    """
+    together: dict[tuple[Cause, str], list[PipelineState]] = {}
+    found: list[Attention] = []
+    for state in states:
+        for reason in state.reasons:
+            if SEVERITY[reason.state] < NEEDS_A_PERSON:
+                continue
+            if reason.cause in {"failure", "outage"}:
+                together.setdefault((reason.cause, reason.sentence), []).append(state)
+            elif reason.cause == "held":
+                found += map(_of_held_run, (one for one in held if one.pipeline == state.name))
+            else:
+                found.append(_of_pipeline(state.name, reason))
+    found += (_of_outage(*key, pipelines) for key, pipelines in together.items())
+    return sorted(found, key=lambda one: -SEVERITY[one.state])
+
+
+def _of_held_run(run: HeldRun) -> Attention:
+    return Attention(
+        id=f"attention-run-{run.run}",
+        state="held",
+        pipelines=(run.pipeline,),
+        sentence=f"Run {run.run} of {run.partition}: {' '.join(run.reasons)}",
+        command=f"ingestd approve {run.run}",
+        label=f"Compare run {run.run}",
+        link=f"/held/{run.run}",
+    )
+
+
+def _of_outage(cause: Cause, sentence: str, pipelines: Sequence[PipelineState]) -> Attention:
+    names = tuple(one.name for one in pipelines)
+    state: State = "failed" if cause == "failure" else "unavailable"
+    first = names[0]
+    is_one = len(names) == 1
+    return Attention(
+        id=f"attention-{cause}-{first}",
+        state=state,
+        pipelines=names,
+        sentence=sentence,
+        command=f"ingestd run {first}" if is_one else "ingestd doctor",
+        label="Run now" if is_one else f"Show {state}",
+        verb="run" if is_one else "",
+        link="" if is_one else f"/?state={pipelines[0].state}",
+    )
+
+
+_COMMANDS: Final[Mapping[Cause, tuple[str, str, str, str]]] = {
+    "notice": ("ingestd run {}", "Run now", "run", ""),
+    "pause": ("ingestd resume {}", "Resume", "resume", ""),
+    "rejected": ("ingestd rejected list --pipeline {}", "Show rejected", "", "/rejected?pipeline={}"),
+    "drift": ("ingestd drift {}", "Show drift", "", "/drift?pipeline={}"),
+    "unreadable": ("ingestd why FILE", "Show the files", "", "/pipelines/{}#waiting"),
+}
+"""The command, the label, the action and the page of a cause."""
+
+
+def _of_pipeline(name: str, reason: StateReason) -> Attention:
+    command, label, verb, link = _COMMANDS[reason.cause]
+    return Attention(
+        id=f"attention-{reason.cause}-{name}",
+        state=reason.state,
+        pipelines=(name,),
+        sentence=reason.sentence,
+        command=command.format(name),
+        label=label,
+        verb=verb,
+        link=link.format(quote(name)),
+    )
+
+
+def count_states(states: Sequence[PipelineState]) -> Iterator[tuple[State, int]]:
+    """Yield each state that a pipeline has, with the number of these pipelines, the most severe first."""
+    for state in sorted(SEVERITY, key=lambda one: -SEVERITY[one]):
+        if count := sum(one.state == state for one in states):
+            yield state, count
