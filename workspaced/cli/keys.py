@@ -58,7 +58,12 @@ def create(
             workspace_id=workspace_id,
             guest=guest,
         )
-        action = AuditAction(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
+        action = AuditAction(
+            action="api_key.created",
+            resource_id=key_id_of(key) or "",
+            resource_label=name.strip(),
+            workspace_id=workspace_id,
+        )
         note(tx, SYSTEM, action, now=now)
         return key
 

@@ -1,0 +1,61 @@
+"""Details of the pages: rows of the audit log, folded fields, titles of tabs, and what an empty page says to do first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.integration.workspaced.conftest import MakeKey
+from tests.integration.workspaced.test_edit_pages import sink_of, workspace_of
+from tests.integration.workspaced.test_pages import sign_in, visiting
+from tests.support.api_client import api_client
+from workspaced.app import Application, running
+from workspaced.settings.model import WorkspacedSettings
+
+
+@pytest.fixture
+async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
+    async with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+async def http(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
+    async with api_client(app, make_key("anna")) as client:
+        yield client
+
+
+@pytest.fixture
+async def browser(app: Application, http: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncClient]:
+    async with visiting(app) as client:
+        await sign_in(client, http.headers["x-api-key"])
+        yield client
+
+
+async def test_a_row_of_the_audit_log_names_its_resource_and_links_to_it(
+    browser: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    workspace = await workspace_of(http)
+    await sink_of(http, workspace, {"wheel.mass": "7"})
+    sink = (await http.get(f"/v1/workspace/{workspace}/data-sink/list")).json()[0]["id"]
+    changed = await http.patch(
+        f"/v1/workspace/{workspace}/data-sink/{sink}/wheel.mass",
+        json={"value": "8"},
+        headers={"X-Request-Id": "0123456789abcdef"},
+    )
+    assert changed.status_code == 200, changed.text
+    page = (await browser.get("/ui/audit", params={"action": "data_sink.*"})).text
+    newest, created, *_ = re.findall(r"<tr>.*?</tr>", page.partition("<tbody>")[2], re.DOTALL)
+    assert 'title="wheel.mass"' in newest
+    assert 'title="0123456789abcdef"' in newest
+    assert ">…abcdef<" in newest
+    (target,) = re.findall(r'href="(/ui/workspaces/[^"]*/sinks/[^"]*)"', created)
+    assert (await browser.get(target)).status_code == 200
+    deleted = await http.delete(f"/v1/workspace/{workspace}/data-sink/{sink}")
+    assert deleted.status_code == 200, deleted.text
+    page = (await browser.get("/ui/audit", params={"action": "data_sink.deleted"})).text
+    assert "/sinks/" not in page
+    assert "Show all actions" in (await browser.get("/ui/audit", params={"action": "webhook.*"})).text
