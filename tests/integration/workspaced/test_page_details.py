@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
-from tests.integration.workspaced.test_edit_pages import sink_of, workspace_of
+from tests.integration.workspaced.test_edit_pages import send, sink_of, workspace_of
 from tests.integration.workspaced.test_pages import sign_in, visiting
 from tests.support.api_client import api_client
 from workspaced.app import Application, running
@@ -59,3 +59,26 @@ async def test_a_row_of_the_audit_log_names_its_resource_and_links_to_it(
     page = (await browser.get("/ui/audit", params={"action": "data_sink.deleted"})).text
     assert "/sinks/" not in page
     assert "Show all actions" in (await browser.get("/ui/audit", params={"action": "webhook.*"})).text
+
+
+async def test_a_new_webhook_asks_for_three_fields_and_unfolds_the_others_when_one_needs_a_look(
+    browser: httpx.AsyncClient,
+) -> None:
+    def fields_of(page: str) -> tuple[list[str], bool]:
+        before, _, folded = page.partition('<details class="rare"')
+        return re.findall(
+            r'<(?:input|select|textarea) (?!type="hidden")[^>]*name="([^"]*)"', before
+        ), folded.startswith(" open")
+
+    page = "/ui/webhooks/new"
+    shown, is_open = fields_of((await browser.get(page)).text.partition("<main")[2])
+    assert (shown, is_open) == (["url", "label", "dataEvents"], False)
+    for wrong in ({"headers": "no colon"}, {"url": "nowhere", "coalesce": "true"}):
+        refused = await send(
+            browser, page, **{"url": "https://example.com/in", "dataEvents": "*", "enabled": "true", **wrong}
+        )
+        assert refused.status_code >= 400
+        assert fields_of(refused.text.partition("<main")[2]) == (shown, True)
+    made = await send(browser, page, url="https://example.com/in", dataEvents="*", enabled="true")
+    shown, is_open = fields_of((await browser.get(f"{made.headers['Location']}/edit")).text.partition("<main")[2])
+    assert (shown, is_open) == (["url", "label", "dataEvents", "enabled"], False)

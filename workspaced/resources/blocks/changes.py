@@ -78,9 +78,7 @@ def record_creation(tx: Transaction, author: Author, placed: PlacedBlock) -> Non
 
 def _record_update(tx: Transaction, call: Call, *, before: PlacedBlock, after: PlacedBlock) -> None:
     if previous := changed_members(block_record(before), block_record(after)):
-        record_change(
-            tx, call, after.block.workspace_id, _event("updated", after, previous), label=after.block.label
-        )
+        record_change(tx, call, after.block.workspace_id, _event("updated", after, previous), label=after.block.label)
 
 
 def _event(verb: str, placed: PlacedBlock, previous: Mapping[str, Any] = _NOTHING) -> DomainEvent:

@@ -41,9 +41,7 @@ def record_sink(
             call.note(tx, kind, sink.id, label=sink.label, workspace_id=sink.workspace_id)
     else:
         event = DomainEvent(type=kind, id=sink.id, record=msgspec.Raw(body) if body else record)
-        record_change(
-                tx, call, sink.workspace_id, event, label=sink.label, counts={"entries": sink.entry_count}
-            )
+        record_change(tx, call, sink.workspace_id, event, label=sink.label, counts={"entries": sink.entry_count})
 
 
 def record_entry(

@@ -187,9 +187,7 @@ def enable_readable(tx: Transaction, secret_box: SecretBox, *, now: int) -> int:
         except SecretsSealed:
             continue
         count += tx.run(_SQL["enable"], {"number": number, "now": now})
-        action = AuditAction(
-            action="webhook.enabled", resource_id=webhook.id, resource_label=webhook.definition.label
-        )
+        action = AuditAction(action="webhook.enabled", resource_id=webhook.id, resource_label=webhook.definition.label)
         audit.note(tx, SYSTEM, action, now=now)
     if count:
         tx.notify(DELIVERIES)
