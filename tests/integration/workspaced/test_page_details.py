@@ -39,8 +39,7 @@ async def test_a_row_of_the_audit_log_names_its_resource_and_links_to_it(
     browser: httpx.AsyncClient, http: httpx.AsyncClient
 ) -> None:
     workspace = await workspace_of(http)
-    await sink_of(http, workspace, {"wheel.mass": "7"})
-    sink = (await http.get(f"/v1/workspace/{workspace}/data-sink/list")).json()[0]["id"]
+    sink = await sink_of(http, workspace, {"wheel.mass": "7"})
     changed = await http.patch(
         f"/v1/workspace/{workspace}/data-sink/{sink}/wheel.mass",
         json={"value": "8"},
@@ -82,3 +81,42 @@ async def test_a_new_webhook_asks_for_three_fields_and_unfolds_the_others_when_o
     made = await send(browser, page, url="https://example.com/in", dataEvents="*", enabled="true")
     shown, is_open = fields_of((await browser.get(f"{made.headers['Location']}/edit")).text.partition("<main")[2])
     assert (shown, is_open) == (["url", "label", "dataEvents", "enabled"], False)
+
+
+async def test_titles_of_tabs_name_the_page_and_what_it_is_in(
+    browser: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    workspace = await workspace_of(http)
+    base = f"/ui/workspaces/{workspace}"
+    sink = f"{base}/sinks/{await sink_of(http, workspace, {'wheel.mass': '7'})}"
+    expected = {
+        base: "Rover",
+        f"{base}/files": "Files · Rover",
+        sink: "Masses · Rover",
+        f"{sink}/entries/wheel.mass": "wheel.mass · Masses · Rover",
+        f"{sink}/entries/wheel.mass/history": "wheel.mass · History · Masses · Rover",
+        f"{sink}/entries/wheel.mass/edit": "Edit entry · wheel.mass · Masses · Rover",
+        f"{sink}/import": "Import a table · Masses · Rover",
+    }
+    found = {page: re.findall("<title>(.*)</title>", (await browser.get(page)).text) for page in expected}
+    assert found == {page: [f"{title} · workspaced"] for page, title in expected.items()}
+
+
+async def test_an_empty_page_says_what_to_do_first(
+    app: Application, browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey
+) -> None:
+    async def empty(page: str, client: httpx.AsyncClient = browser) -> str:
+        (found,) = re.findall(r'<(p|div) class="empty">(.*?)</\1>', (await client.get(page)).text, re.DOTALL)
+        return str(found[1])
+
+    assert 'href="/ui/workspaces/new"' in await empty("/ui/workspaces")
+    assert 'href="/ui/webhooks/new"' in await empty("/ui/webhooks")
+    workspace = await workspace_of(http)
+    base = f"/ui/workspaces/{workspace}"
+    assert f'href="{base}/new-sink"' in await empty(base)
+    assert f'href="{base}/blocks/new"' in await empty(f"{base}/blocks")
+    assert f"/v1/cloud-storage?workspaceId={workspace}" in await empty(f"{base}/files")
+    async with visiting(app) as reader:
+        await sign_in(reader, make_key("bob", role="reader"))
+        for page in (base, f"{base}/blocks", f"{base}/files", "/ui/webhooks"):
+            assert "href" not in await empty(page, reader)
