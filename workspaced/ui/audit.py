@@ -70,7 +70,7 @@ async def show_log(request: PageRequest) -> PageView:
 
 
 def page_of(row: Mapping[str, Any]) -> str:
-    """Return the address of the page of a row's resource; empty if it has none, such as an entry, whose sink the row lacks."""
+    """Return the address of the page of a row's resource; empty if it has none. The row of an entry does not name its sink."""
     kind, number, workspace_id = row["resourceType"], row["resourceId"], row["workspaceId"]
     if not number or row["action"].endswith(_ENDS):
         return ""
