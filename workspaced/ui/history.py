@@ -14,7 +14,7 @@ from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, parse_response
-from workspaced.ui.renderer import PageView, entry_digest, page_view, title_of
+from workspaced.ui.renderer import PageView, entry_digest, page_view
 from workspaced.ui.value_chart import HEIGHT, WIDTH, ValueChart, quantity_of, value_chart
 from workspaced.ui.workspaces import SECTION
 
@@ -41,7 +41,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
     own = request.form if refused else {"changes": kept["ownChanges"], "days": kept["ownDays"]}
     view = page_view(
         "sink_history.html",
-        title_of(sink["label"], "History", workspace["label"]),
+        f"{sink['label']} · History · {workspace['label']}",
         SECTION,
         own={name: "" if own.get(name) is None else own[name] for name in ("changes", "days")},
         refused=refused.sentence if refused else "",
@@ -87,7 +87,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
         chart = _chart((await request.get(*path, take=str(_CHARTED))).value)
     return page_view(
         "entry_history.html",
-        title_of(key, "History", sink["label"], workspace["label"]),
+        f"{key} · History · {sink['label']} · {workspace['label']}",
         SECTION,
         workspace=workspace,
         sink=sink,
