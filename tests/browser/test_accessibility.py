@@ -79,6 +79,8 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"/ui/workspaces/{workspace}/blocks/new",
             f"/ui/workspaces/{empty}",
             f"/ui/workspaces/{empty}/files",
+            f"/ui/workspaces/{empty}/blocks",
+            "/ui/audit?action=data_sink.entry.batch",
             "/ui/webhooks?search=none",
             "/ui/webhooks/new",
             f"/ui/webhooks/{webhook}/edit",

@@ -63,11 +63,15 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         action: str,
         resource_id: str,
         *,
+        label: str = "",
         workspace_id: str = "",
         changed: Sequence[str] = (),
         counts: Mapping[str, int] = _NO_COUNTS,
     ) -> None:
-        """Append a row about this change to the audit log, in its transaction (contract G26)."""
+        """Append a row about this change to the audit log, in its transaction (contract G26).
+
+        ``label``: the key, label or name of the resource.
+        """
         actor = Actor(
             principal=self.actor,
             key_id=self.key_id,
@@ -76,7 +80,12 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             address=self.address,
         )
         noted = AuditAction(
-            action=action, resource_id=resource_id, workspace_id=workspace_id, changed=changed, counts=counts
+            action=action,
+            resource_id=resource_id,
+            resource_label=label,
+            workspace_id=workspace_id,
+            changed=changed,
+            counts=counts,
         )
         audit.note(tx, actor, noted, now=self.now)
 

@@ -14,7 +14,7 @@ from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error, parse_response
 from workspaced.ui.pager import PagePosition, Pager
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 
 PAGE_LENGTH: Final = 100
@@ -107,7 +107,7 @@ async def show_sink(request: PageRequest) -> PageView:
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
     return page_view(
         "sink.html",
-        sink["label"],
+        title_of(sink["label"], workspace["label"]),
         SECTION,
         workspace=workspace,
         sink=sink,
@@ -175,7 +175,7 @@ async def show_entry(request: PageRequest) -> PageView:
     entry = await request.get(*entry_range.path, request.names["key"])
     return page_view(
         "entry.html",
-        entry.record["key"],
+        title_of(entry.record["key"], sink.record["label"], workspace["label"]),
         SECTION,
         workspace=workspace,
         sink=sink.record,

@@ -60,6 +60,11 @@ class PageView:
     status: int = 200
 
 
+def title_of(*parts: str) -> str:
+    """Return the title of a tab: what is shown, then what it is in, so that two titles differ at their beginning."""
+    return " · ".join(parts)
+
+
 def page_view(template: str, title: str, section: str, **values: object) -> PageView:
     """Return a page with status 200."""
     return PageView(template=template, title=title, section=section, values=values)

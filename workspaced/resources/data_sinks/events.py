@@ -36,12 +36,12 @@ def record_sink(
         previous = changed_members(sink_record(before, call.settings), record)
         if previous:
             event = DomainEvent(type=kind, id=sink.id, record=record, previous=previous)
-            record_change(tx, call, sink.workspace_id, event)
+            record_change(tx, call, sink.workspace_id, event, label=sink.label)
         else:
-            call.note(tx, kind, sink.id, workspace_id=sink.workspace_id)
+            call.note(tx, kind, sink.id, label=sink.label, workspace_id=sink.workspace_id)
     else:
         event = DomainEvent(type=kind, id=sink.id, record=msgspec.Raw(body) if body else record)
-        record_change(tx, call, sink.workspace_id, event, counts={"entries": sink.entry_count})
+        record_change(tx, call, sink.workspace_id, event, label=sink.label, counts={"entries": sink.entry_count})
 
 
 def record_entry(
@@ -63,7 +63,7 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
             continue
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
-        call.note(tx, action, entry.id, workspace_id=call.workspace_id, changed=changed)
+        call.note(tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed)
         if emits:
             emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
@@ -72,7 +72,14 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
 def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
-        call.note(tx, "data_sink.mass_updated", sink.id, workspace_id=sink.workspace_id, counts=tally.written)
+        call.note(
+            tx,
+            "data_sink.mass_updated",
+            sink.id,
+            label=sink.label,
+            workspace_id=sink.workspace_id,
+            counts=tally.written,
+        )
 
 
 @contextmanager
