@@ -151,6 +151,15 @@ CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE
 -- key for a page of one sink, and read the entries of all sinks to find those of the one.
 CREATE INDEX data_sink_entry_by_sink ON data_sink_entry ((sink + 0), number NULLS FIRST);
 
+-- The rules of workspaced/core/sort_keys.py, which SQLite calls.
+CREATE FUNCTION number_of(value text) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN length(value) <= 40 AND value ~ '^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$'
+                THEN value::double precision END
+$$;
+CREATE FUNCTION natural_key(key text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT regexp_replace(regexp_replace(key, '([0-9]+)', '00000000000000000000\1', 'g'), '0*([0-9]{20,})', '\1', 'g')
+$$;
+
 CREATE TABLE entry_change (
     number        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     sink          bigint NOT NULL,
