@@ -12,12 +12,12 @@ NUMBER_CHARACTERS: Final = 40
 """The longest text that is read as a number."""
 _DIGITS: Final = 20
 _RUN: Final = re.compile(r"[0-9]+")
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
+NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def number_of(text: str | None) -> float | None:
     """Return the number that the whole text is, such as ``-1.5e3``; None if it is none, or has a unit."""
-    if text is None or len(text) > NUMBER_CHARACTERS or not _NUMBER.fullmatch(text):
+    if text is None or len(text) > NUMBER_CHARACTERS or not NUMBER.fullmatch(text):
         return None
     return float(text)
 

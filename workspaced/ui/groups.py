@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from workspaced.core.sort_keys import natural_key
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView, page_view
@@ -14,7 +15,7 @@ _PARTS: Final = re.compile(r"[^./]*[./]")
 
 
 async def show_groups(request: PageRequest) -> PageView:
-    """Show the groups and entries directly below a prefix."""
+    """Show the groups and entries directly below a prefix; if one page has all of them, 2 before 10."""
     workspace_id, sink_name = request.names["workspace"], request.names["sink"]
     workspace = await request.workspace()
     sink = (await request.get("workspace", workspace_id, "data-sink", sink_name, take="1")).record
@@ -23,6 +24,9 @@ async def show_groups(request: PageRequest) -> PageView:
     found = await request.get("workspace", workspace_id, "data-sink-groups", sink_name, **query)
     here = ("workspaces", workspace_id, "sinks", sink_name)
     following = found.next_cursor
+    groups = found.value
+    if not cursor and not following:
+        groups = sorted(groups, key=lambda one: natural_key(one["prefix"] or one["entry"]["key"]))
     return page_view(
         "groups.html",
         f"Groups of {sink['label']}",
@@ -31,7 +35,7 @@ async def show_groups(request: PageRequest) -> PageView:
         sink=sink,
         prefix=prefix,
         parts=[(prefix[: part.end()], part[0]) for part in _PARTS.finditer(prefix)],
-        groups=found.value,
+        groups=groups,
         is_later=bool(cursor),
         groups_link=address(*here, "groups"),
         next=address(*here, "groups", prefix=prefix, cursor=following) if following else "",

@@ -9,22 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from workspaced.core.json_schema import STRING, TIMESTAMP, string
 from workspaced.core.problems import Invalid
-from workspaced.core.sort_keys import number_of
+from workspaced.core.sort_keys import NUMBER, NUMBER_CHARACTERS, number_of
 from workspaced.core.text import normalised
 from workspaced.core.timestamps import microseconds
+from workspaced.http.description import Parameter
 from workspaced.settings.model import Limits
 
-PARAMETERS: Final[Mapping[str, str]] = {
-    "prefix": "Only entries with a key that begins with this.",
-    "dataType": "Only entries of this data type.",
-    "updatedBy": "Only entries that this actor wrote last.",
-    "updatedFrom": "Only entries that were updated at this RFC 3339 date-time or later.",
-    "updatedUntil": "Only entries that were updated before this RFC 3339 date-time.",
-    "valueFrom": "Only entries of which the whole value is a number, at least this one.",
-    "valueUntil": "Only entries of which the whole value is a number, at most this one.",
-}
-"""The query parameters, with their descriptions."""
 _ALWAYS: Final = 2**62
 # Sorts after every key: no key begins with this number of the last code point, because PostgreSQL's index limits its length.
 AFTER_EVERY_KEY: Final = "\U0010ffff" * 1_024
@@ -73,6 +65,20 @@ class EntryFilters:
         }
 
 
+def filter_parameters(limits: Limits) -> tuple[Parameter, ...]:
+    """Return the query parameters for the API description."""
+    number = string(pattern=f"^{NUMBER.pattern}$", longest=NUMBER_CHARACTERS)
+    return (
+        Parameter("prefix", "Only entries with a key that begins with this.", string(longest=limits.key_length)),
+        Parameter("dataType", "Only entries of this data type.", STRING),
+        Parameter("updatedBy", "Only entries that this actor wrote last.", STRING),
+        Parameter("updatedFrom", "Only entries that were updated at this instant or later.", TIMESTAMP),
+        Parameter("updatedUntil", "Only entries that were updated before this instant.", TIMESTAMP),
+        Parameter("valueFrom", "Only entries whose whole value is a number, at least this one.", number),
+        Parameter("valueUntil", "Only entries whose whole value is a number, at most this one.", number),
+    )
+
+
 def before_prefix(prefix: str) -> str:
     """Return a text that sorts directly before every key with this prefix."""
     last = ord(prefix[-1])
@@ -105,7 +111,7 @@ def read_filters(query: Mapping[str, str], limits: Limits) -> EntryFilters:
 def _instant(query: Mapping[str, str], name: str) -> int | None:
     """Return milliseconds, rounded up: the entries have whole ones."""
     text = query.get(name)
-    if not text:
+    if text is None:
         return None
     try:
         return -(-microseconds(text) // 1_000)
@@ -115,7 +121,7 @@ def _instant(query: Mapping[str, str], name: str) -> int | None:
 
 def _number(query: Mapping[str, str], name: str) -> float | None:
     text = query.get(name)
-    if not text:
+    if text is None:
         return None
     number = number_of(text)
     if number is None:
