@@ -77,7 +77,6 @@ class _SortChoice:
     address: str
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRange:
     """A part of a sink's entries: a search, filters, an order, and a page.
@@ -213,9 +212,7 @@ async def named_exactly(api: InternalClient, entry_range: EntryRange, found: Api
     return [entry] if isinstance(entry, dict) else []
 
 
-def part_values(
-    entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the values of the page's live part; ``named``: see `named_exactly`."""
     pager: Pager = entry_range.list_page.cursor_pager(
         len(found.record["entries"]),

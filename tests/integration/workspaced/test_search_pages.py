@@ -18,7 +18,9 @@ from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.ui import entries as entries_page
 
-KEY = re.compile(r'<th scope="row"[^>]*? class="key[^"]*"><a href="[^"]*"><bdi>(?:<span class="line">)?(.*?)(?:</span><wbr>)?</bdi>')
+KEY = re.compile(
+    r'<th scope="row"[^>]*? class="key[^"]*"><a href="[^"]*"><bdi>(?:<span class="line">)?(.*?)(?:</span><wbr>)?</bdi>'
+)
 NEXT = re.compile(r'rel="next" href="([^"]*)"')
 
 

@@ -43,9 +43,7 @@ async def list_groups(call: Call) -> Response:
     Keys below `prefix`, folded at their next `.` or `/`, in the order of keys. A group of one entry is that entry.
     200: The groups and entries.
     """
-    page = read_page(
-        {"take": str(TAKE), **call.query}, longest=call.settings.limits.page_length, sortable=frozenset()
-    )
+    page = read_page({"take": str(TAKE), **call.query}, longest=call.settings.limits.page_length, sortable=frozenset())
     if page.skip:
         raise Invalid("bad_skip", "This list has no skip. Follow the Link rel=next instead.")
     after = _position(call.query.get("cursor", ""))
