@@ -226,7 +226,7 @@ def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Map
         "entries": [*named, *found.record["entries"]],
         "named": len(named),
         "pager": pager,
-        "none_found": "No entry matches." if is_part else "This data sink has no entries yet.",
+        "none_found": "No entry matches." if is_part else "This data sink has no entries yet. Add one, import a table, or let a daemon write to it.",
         "stopped": _stopped(entry_range, found),
         "base": address("workspaces", entry_range.workspace_id, "sinks", entry_range.sink, "entries"),
     }

@@ -28,12 +28,9 @@ document.addEventListener("keydown", (event) => {
   }
 }, true);
 
-// A menu that opens by its summary shows its first field.
+// The menu of a new entry begins with its first field.
 document.addEventListener("toggle", (event) => {
-  const menu = event.target;
-  if (!menu.matches("details.menu") || !menu.open) return;
-  for (const other of menus()) if (other !== menu && !other.contains(menu)) closeMenu(other, false);
-  if (menu.querySelector("#new-key")) byId("new-key").focus();
+  if (event.target.open && event.target.querySelector(":scope > #add")) byId("new-key").focus();
 }, true);
 
 if (byId("help")) byId("help").hidden = false;
