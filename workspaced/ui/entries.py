@@ -21,6 +21,7 @@ from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 PAGE_LENGTH: Final = 100
 IMPORTED: Final = {"added": "created", "changed": "updated", "same": "unchanged", "rejected": "rejected"}
 """The parameters of a sink's URL after an import, by the API's effects."""
+EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
 SEARCH_SECONDS: float = 0.3
 """A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
 
@@ -198,7 +199,7 @@ async def show_sink(request: PageRequest) -> PageView:
 
 
 async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
-    """Return the entry of which the searched text is the key, if it is on a later page.
+    """Return the entry with the searched text as its key, if it is on a later page.
 
     A search reads a part of a large sink, but an entry is found by its key at once, and is shown first.
     """
@@ -226,7 +227,7 @@ def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Map
         "entries": [*named, *found.record["entries"]],
         "named": len(named),
         "pager": pager,
-        "none_found": "No entry matches." if is_part else "This data sink has no entries yet. Add one, import a table, or let a daemon write to it.",
+        "none_found": "No entry matches." if is_part else EMPTY_SINK,
         "stopped": _stopped(entry_range, found),
         "base": address("workspaces", entry_range.workspace_id, "sinks", entry_range.sink, "entries"),
     }

@@ -7,6 +7,7 @@ from typing import Final
 
 from workspaced.core.sort_keys import natural_key
 from workspaced.ui.addresses import address
+from workspaced.ui.entries import EMPTY_SINK
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
@@ -36,6 +37,7 @@ async def show_groups(request: PageRequest) -> PageView:
         prefix=prefix,
         parts=[(prefix[: part.end()], part[0]) for part in _PARTS.finditer(prefix)],
         groups=groups,
+        empty=EMPTY_SINK,
         is_later=bool(cursor),
         groups_link=address(*here, "groups"),
         next=address(*here, "groups", prefix=prefix, cursor=following) if following else "",

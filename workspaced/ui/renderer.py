@@ -127,7 +127,7 @@ def _width(text: str | None) -> str:
 
 
 def _words(key: str) -> Markup:
-    """Render a key whose lines break after a dot or a slash only, except in a word that is longer than a narrow line."""
+    """Render a key, with line breaks after a dot or a slash only, except in a word that is longer than a narrow line."""
     shown = Markup()
     for word in _WORD.findall(key):
         text = exact(word)

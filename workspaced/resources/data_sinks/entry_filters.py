@@ -74,8 +74,8 @@ def filter_parameters(limits: Limits) -> tuple[Parameter, ...]:
         Parameter("updatedBy", "Only entries that this actor wrote last.", STRING),
         Parameter("updatedFrom", "Only entries that were updated at this instant or later.", TIMESTAMP),
         Parameter("updatedUntil", "Only entries that were updated before this instant.", TIMESTAMP),
-        Parameter("valueFrom", "Only entries whose whole value is a number, at least this one.", number),
-        Parameter("valueUntil", "Only entries whose whole value is a number, at most this one.", number),
+        Parameter("valueFrom", "Only entries with a number as the whole value, at least this one.", number),
+        Parameter("valueUntil", "Only entries with a number as the whole value, at most this one.", number),
     )
 
 

@@ -4,7 +4,7 @@
 const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
 const two = (number) => String(number).padStart(2, "0");
 const midnight = (at) => new Date(at.getFullYear(), at.getMonth(), at.getDate());
-let shownOn = 0; // the day of which "11:01" is meant
+let shownOn = 0; // the day that "11:01" means
 
 function briefly(at, today) {
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
