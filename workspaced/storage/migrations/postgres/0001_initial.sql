@@ -156,8 +156,26 @@ CREATE FUNCTION number_of(value text) RETURNS double precision LANGUAGE sql IMMU
     SELECT CASE WHEN length(value) <= 40 AND value ~ '^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$'
                 THEN value::double precision END
 $$;
-CREATE FUNCTION natural_key(key text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT regexp_replace(regexp_replace(key, '([0-9]+)', '00000000000000000000\1', 'g'), '0*([0-9]{20,})', '\1', 'g')
+-- No regular expression, because one that pads the digits is ten times as slow.
+CREATE FUNCTION natural_key(key text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    padded text := '';
+    rest   text := key;
+    digits text;
+    start  integer;
+BEGIN
+    LOOP
+        start := strpos(translate(rest, '123456789', '000000000'), '0');
+        IF start = 0 THEN
+            RETURN padded || rest;
+        END IF;
+        padded := padded || left(rest, start - 1);
+        digits := substr(rest, start);
+        rest := ltrim(digits, '0123456789');
+        digits := ltrim(left(digits, length(digits) - length(rest)), '0');
+        padded := padded || lpad(digits, greatest(length(digits), 20), '0');
+    END LOOP;
+END
 $$;
 
 CREATE TABLE entry_change (
