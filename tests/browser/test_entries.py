@@ -111,6 +111,12 @@ def test_columns_rows_and_menus_are_changed_by_keyboard_and_pointer(signed_in: B
     handle = signed_in.find("th[data-label=Key] .handle")
     ActionChains(signed_in.driver).drag_and_drop_by_offset(handle, 50, 0).perform()
     assert signed_in.find("th[data-label=Key]").size["width"] == wide + 82
+    ActionChains(signed_in.driver).drag_and_drop_by_offset(handle, 600, 0).drag_and_drop_by_offset(
+        handle, 200, 0
+    ).perform()
+    assert signed_in.run("return document.documentElement.scrollWidth <= innerWidth"), (
+        "a column takes from the last one"
+    )
     signed_in.click("Columns")
     signed_in.click("Widths by content")
     signed_in.press(Keys.ESCAPE, "?")

@@ -42,7 +42,8 @@ function startColumns(table) {
   });
 
   // Widths are those of the content until a handle is moved. From then on each column but the last one has its own.
-  const sizedHeads = () => heads.filter((head) => !table.dataset.hidden.split(" ").includes(head.dataset.label)).slice(0, -1);
+  const shownHeads = () => heads.filter((head) => !table.dataset.hidden.split(" ").includes(head.dataset.label));
+  const sizedHeads = () => shownHeads().slice(0, -1);
 
   function showWidths(widths) {
     table.classList.toggle("sized", Object.keys(widths).length > 0);
@@ -56,7 +57,8 @@ function startColumns(table) {
 
   function setWidth(head, pixels) {
     const widths = { ...stored(widthsName, {}), ...present() };
-    widths[head.dataset.label] = Math.max(Math.round(pixels), LEAST_PIXELS);
+    const spare = Math.max(shownHeads().at(-1).offsetWidth - LEAST_PIXELS, 0); // the last column has what the others leave
+    widths[head.dataset.label] = Math.max(Math.min(Math.round(pixels), head.offsetWidth + spare), LEAST_PIXELS);
     keep(widthsName, widths);
     showWidths(widths);
   }
