@@ -98,7 +98,7 @@ WIDTHS = (360, 768, 800, 1024, 1100, 1280)
 WIDER_THAN_WINDOW = (
     "const root = document.documentElement;"
     "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
-    ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
+    ".filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
     ".map((e) => e.outerHTML.slice(0, 80))]"
 )
 APART_FROM_THEIR_FIELDS = (

@@ -11,6 +11,7 @@ from workspaced.http.description import Parameter, RequestBody, Success, links, 
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Operation, PathHeaders
 from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_routes
+from workspaced.resources.data_sinks.entry_filters import filter_parameters
 from workspaced.resources.data_sinks.entry_pages import FORMATS, SEARCHED
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
 from workspaced.resources.data_sinks.records import DataSinkEntryRecord, DataSinkOnlyRecord
@@ -72,6 +73,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                     "and is possible in the order of createdAt or key.",
                     choice(*SEARCHED),
                 ),
+                *filter_parameters(limits),
                 Parameter("format", "csv: the entries only, with a header line.", choice(*FORMATS)),
                 *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),
             ),
