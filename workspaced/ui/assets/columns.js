@@ -57,7 +57,7 @@ function startColumns(table) {
 
   function setWidth(head, pixels) {
     const widths = { ...stored(widthsName, {}), ...present() };
-    const spare = Math.max(shownHeads().at(-1).offsetWidth - LEAST_PIXELS, 0); // the last column has what the others leave
+    const spare = Math.max(shownHeads().at(-1).offsetWidth - LEAST_PIXELS, 0); // the last column has the rest
     widths[head.dataset.label] = Math.max(Math.min(Math.round(pixels), head.offsetWidth + spare), LEAST_PIXELS);
     keep(widthsName, widths);
     showWidths(widths);
