@@ -148,7 +148,10 @@ def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: S
 def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(browser: Browser) -> None:
     browser.go("/pipelines/masses")
     assert "empty.csv is empty; it is read once it has content" in browser.text
-    assert browser.texts(".runs tbody tr td")[2:7] == ["3", "2", "0", "0", "1"]
+    # Another test may have had the file read again, and that run is the first row.
+    assert any("3 2 0 0 1" in " ".join(row.split()) for row in browser.texts(".runs tbody tr")), browser.texts(
+        ".runs tbody tr"
+    )
     steps = browser.texts(".flow li")
     assert [step.split("\n")[0] for step in steps] == ["Source", "Read", "Mapped", "Delivered", "Sink"]
     assert "1 waiting" in steps[0]

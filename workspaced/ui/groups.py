@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from workspaced.core.sort_keys import natural_key
@@ -12,7 +13,7 @@ from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
-_PARTS: Final = re.compile(r"[^./]*[./]")
+_SEPARATOR: Final = re.compile(r"[./]")
 
 
 async def show_groups(request: PageRequest) -> PageView:
@@ -25,6 +26,7 @@ async def show_groups(request: PageRequest) -> PageView:
     found = await request.get("workspace", workspace_id, "data-sink-groups", sink_name, **query)
     here = ("workspaces", workspace_id, "sinks", sink_name)
     following = found.next_cursor
+    ends = [0, *(separator.end() for separator in _SEPARATOR.finditer(prefix))]
     groups = found.value
     if not cursor and not following:
         groups = sorted(groups, key=lambda one: natural_key(one["prefix"] or one["entry"]["key"]))
@@ -35,7 +37,7 @@ async def show_groups(request: PageRequest) -> PageView:
         workspace=workspace,
         sink=sink,
         prefix=prefix,
-        parts=[(prefix[: part.end()], part[0]) for part in _PARTS.finditer(prefix)],
+        parts=[(prefix[:end], prefix[begin:end]) for begin, end in pairwise(ends)],
         groups=groups,
         empty=EMPTY_SINK,
         is_later=bool(cursor),

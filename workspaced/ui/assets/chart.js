@@ -3,10 +3,6 @@
 
 const LEAST_PIXELS = 6;
 
-function two(number) {
-  return String(number).padStart(2, "0");
-}
-
 function localTime(at, precision) {
   const time = new Date(at);
   const day = `${two(time.getMonth() + 1)}-${two(time.getDate())}`;
