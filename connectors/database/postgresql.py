@@ -43,6 +43,7 @@ _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
 _LOCK_SHARE = 0.8
 """The share of the lock timeout after which the programs that hold the lock are listed. After the timeout, they are unknown."""
+_SERVER_MARGIN_MS = 5_000
 
 
 class PostgresqlDialect(SqlDialect):
@@ -125,12 +126,14 @@ class PostgresqlSession(ReadSession):
 
     def begin(self) -> None:
         """Begin the transaction. Its settings end with it."""
+        whole_ms = round(self._options.read_timeout_seconds * 1000)
         settings = {
             "row_security": "off",  # hidden rows are an error, not missing rows
-            "statement_timeout": str(round(self._options.read_timeout_seconds * 1000)),
+            # For a daemon that is gone. Otherwise the deadline of the reading comes first, and names the setting.
+            "statement_timeout": str(whole_ms + _SERVER_MARGIN_MS),
             "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
             # Between two statements the daemon maps what it read.
-            "idle_in_transaction_session_timeout": str(round(self._options.read_timeout_seconds * 1000)),
+            "idle_in_transaction_session_timeout": str(whole_ms),
             "timezone": "UTC",
             "datestyle": "ISO, YMD",
             "intervalstyle": "iso_8601",
