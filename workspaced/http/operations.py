@@ -66,6 +66,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         workspace_id: str = "",
         changed: Sequence[str] = (),
         counts: Mapping[str, int] = _NO_COUNTS,
+        origin: str = "",
     ) -> None:
         """Append a row about this change to the audit log, in its transaction (contract G26)."""
         actor = Actor(
@@ -76,7 +77,12 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             address=self.address,
         )
         noted = AuditAction(
-            action=action, resource_id=resource_id, workspace_id=workspace_id, changed=changed, counts=counts
+            action=action,
+            resource_id=resource_id,
+            workspace_id=workspace_id,
+            changed=changed,
+            counts=counts,
+            origin=origin,
         )
         audit.note(tx, actor, noted, now=self.now)
 

@@ -52,6 +52,7 @@ class StoredAuditRow(NamedTuple):
     workspace_id: str
     changed: str
     counts: str
+    origin: str
 
 
 class AuditPosition(NamedTuple):
@@ -87,13 +88,17 @@ Names: TypeAlias = Sequence[str]
 
 
 class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change."""
+    """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change.
+
+    ``origin``: a sentence about the origin of the values; empty: not given.
+    """
 
     action: str
     resource_id: str
     workspace_id: str = ""
     changed: Names = ()
     counts: Mapping[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
+    origin: str = ""
 
 
 def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> None:
@@ -112,6 +117,7 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
             action.workspace_id,
             json.dumps(action.changed) if action.changed else "[]",
             json.dumps(action.counts) if action.counts else "{}",
+            action.origin,
         ),
     )
 

@@ -12,6 +12,8 @@ from workspaced.events.payload import DomainEvent, entry_resource
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
+from workspaced.resources.data_sinks.origin_store import text_of_origin
+from workspaced.resources.data_sinks.origins import Origin, origins_text
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
 from workspaced.resources.recorded_change import changed_members, record_change
@@ -63,16 +65,26 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
             continue
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
-        call.note(tx, action, entry.id, workspace_id=call.workspace_id, changed=changed)
+        origin = text_of_origin(tx, after.origin) if after and after.origin is not None else ""
+        call.note(tx, action, entry.id, workspace_id=call.workspace_id, changed=changed, origin=origin)
         if emits:
             emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
 
 
-def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> None:
+def record_bulk(
+    tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[Origin] = ()
+) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
-        call.note(tx, "data_sink.mass_updated", sink.id, workspace_id=sink.workspace_id, counts=tally.written)
+        call.note(
+            tx,
+            "data_sink.mass_updated",
+            sink.id,
+            workspace_id=sink.workspace_id,
+            counts=tally.written,
+            origin=origins_text(origins),
+        )
 
 
 @contextmanager

@@ -65,7 +65,7 @@ async def get_sink(call: Call) -> Response:
         return Contents(
             headers=(tag, *headers),
             records=records,
-            parts=csv_parts(rows) if as_csv else _sink_parts(rows, sink, call),
+            parts=csv_parts(rows) if as_csv else _sink_parts(reader, rows, sink, call),
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
@@ -165,10 +165,14 @@ def _select_sinks(reader: ReadTransaction, call: Call, page: Page) -> tuple[int,
     return len(sinks), select_page(page, sinks, SORTABLE)
 
 
-def _sink_parts(chunks: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
+def _sink_parts(
+    reader: ReadTransaction, chunks: Iterator[list[Row]], sink: StoredSink, call: Call
+) -> Iterator[bytes]:
+    wants_origin = call.flag("origin", default=False)
     yield open_sink(sink, call.settings)
     for index, rows in enumerate(chunks):
-        yield (b"," if index else b"") + joined_entries(rows, sink.id)
+        origins = find_origins(reader, [row[-1] for row in rows]) if wants_origin else None
+        yield (b"," if index else b"") + joined_entries(rows, sink.id, origins)
     yield b"]}"
 
 
@@ -177,5 +181,5 @@ def _list_parts(reader: ReadTransaction, sinks: Sequence[StoredSink], call: Call
     for index, sink in enumerate(sinks):
         if index:
             yield b","
-        yield from _sink_parts(entry_store.entry_chunks(reader, sink), sink, call)
+        yield from _sink_parts(reader, entry_store.entry_chunks(reader, sink), sink, call)
     yield b"]"
