@@ -15,6 +15,7 @@ from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, s
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
 from workspaced.resources.data_sinks.events import record_sink
+from workspaced.resources.data_sinks.origin_store import find_origins
 from workspaced.resources.data_sinks.records import (
     DataSinkOnlyRecord,
     joined_entries,
