@@ -34,7 +34,7 @@ from workspaced.resources.cloud_storage import store as file_store
 from workspaced.resources.cloud_storage.links import UploadLinks, open_secret, resolve_secret
 from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.resources.cloud_storage.worker import ConversionWorker
-from workspaced.resources.data_sinks import history_routes, history_store, origin_store
+from workspaced.resources.data_sinks import group_routes, history_routes, history_store, origin_store
 from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
 from workspaced.resources.data_sinks.values import CHANGES, DELETED_SINKS, SINKS
@@ -163,6 +163,7 @@ class Application:
             *health.operations(self._require_ready),
             *workspaces.operations(limits),
             *data_sinks.operations(limits),
+            *group_routes.operations(limits),
             *history_routes.operations(limits),
             *blocks.operations(limits),
             *api_keys.operations(limits),

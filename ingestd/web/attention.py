@@ -37,7 +37,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
     """Return what needs a person, the most severe first.
 
-    ``held``: the held runs, of which each is one condition. An outage of several pipelines with one reason is one condition.
+    ``held``: the held runs; each is one condition. An outage of several pipelines with one reason is one condition.
     """
     together: dict[tuple[Cause, str], list[PipelineState]] = {}
     found: list[Attention] = []

@@ -215,7 +215,9 @@ class PageContents:
             "unexplained": unexplained.entries,
             "more_unexplained": unexplained.next is not None,
         }
-        return PageContent(template="drift.html", title="Drift", section="drift", values=values)
+        return PageContent(
+            template="drift.html", title=f"{pipeline} · Drift" if pipeline else "Drift", section="drift", values=values
+        )
 
     def pipeline_names(self, name: str) -> tuple[str, ...]:
         """Return the pipeline's name, or those of all pipelines if it is empty.
@@ -248,7 +250,9 @@ class PageContents:
                 found = mirror.selected(Selection(key=glob.escape(key)), after=0, limit=_PAGE)
             reasons = {(one.workspace, one.sink): one.reason for one in found}
         values = {"key": key, "entries": entries, "steps": steps, "reasons": reasons}
-        return PageContent(template="trace.html", title="Trace a key", section="trace", values=values)
+        return PageContent(
+            template="trace.html", title=f"{key} · Trace" if key else "Trace a key", section="trace", values=values
+        )
 
     def rejected(self, selection: Selection, *, after: int) -> PageContent:
         """Return a page of rejections, the oldest first."""
@@ -264,7 +268,12 @@ class PageContents:
             "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
             "pipelines": [one.name for one in configuration.settings.pipelines],
         }
-        return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
+        return PageContent(
+            template="rejected.html",
+            title=f"{selection.pipeline} · Rejected" if selection.pipeline else "Rejected",
+            section="rejected",
+            values=values,
+        )
 
     def export(self, selection: Selection) -> RejectionExport:
         """Return what `ingestd rejected export` writes as CSV. It reads nothing yet."""
@@ -293,7 +302,9 @@ class PageContents:
             "differences": differences[:_PAGE],
             "next": differences[_PAGE - 1].key if len(differences) > _PAGE else None,
         }
-        return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
+        return PageContent(
+            template="held_run.html", title=f"Run {number} of {run.partition} · Held", section="held", values=values
+        )
 
     def rollback(self, number: int) -> PageContent:
         """Return what a rollback of a run would change, as far as the state file knows.
@@ -308,7 +319,10 @@ class PageContents:
                 raise PageMissing(str(error)) from error
         values = {"run": plan.runs[0], "plan": plan}
         return PageContent(
-            template="rollback.html", title=f"Roll back run {number}", section="pipelines", values=values
+            template="rollback.html",
+            title=f"Roll back run {number} of {plan.runs[0].pipeline}",
+            section="pipelines",
+            values=values,
         )
 
     def _state(self, configuration: Configuration) -> _State:

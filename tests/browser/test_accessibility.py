@@ -79,6 +79,8 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"/ui/workspaces/{workspace}/blocks/new",
             f"/ui/workspaces/{empty}",
             f"/ui/workspaces/{empty}/files",
+            f"/ui/workspaces/{empty}/blocks",
+            "/ui/audit?action=data_sink.entry.batch",
             "/ui/webhooks?search=none",
             "/ui/webhooks/new",
             f"/ui/webhooks/{webhook}/edit",
@@ -96,7 +98,7 @@ WIDTHS = (360, 768, 800, 1024, 1100, 1280)
 WIDER_THAN_WINDOW = (
     "const root = document.documentElement;"
     "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
-    ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
+    ".filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
     ".map((e) => e.outerHTML.slice(0, 80))]"
 )
 APART_FROM_THEIR_FIELDS = (

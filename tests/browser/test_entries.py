@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
@@ -56,14 +57,119 @@ def test_searching_and_sorting_can_be_combined(signed_in: Browser, service: Serv
     assert keys(signed_in) == ["a.cost", "a.mass", "b.mass"]
     signed_in.find("#search").send_keys("MASS", Keys.ENTER)
     signed_in.until(lambda: keys(signed_in) == ["a.mass", "b.mass"])
-    Select(signed_in.find("#sort")).select_by_value("key-last")
-    signed_in.click("Show")
+    signed_in.click("Sort")
+    signed_in.click("Key, Z first")
     signed_in.until(lambda: keys(signed_in) == ["b.mass", "a.mass"])
     signed_in.click("Updated")
     signed_in.until(lambda: signed_in.texts("[aria-sort=descending]") == ["Updated ↓"])
     assert keys(signed_in) == ["a.mass", "b.mass"]
     signed_in.click("Show all")
     signed_in.until(lambda: len(keys(signed_in)) == 3)
+
+
+def test_the_data_come_first_and_fit_the_screen(signed_in: Browser, service: Service) -> None:
+    entries: dict[str, str | None] = {f"segment-{n}.antenna-bracket.mass": str(n) for n in (2, 10)}
+    sink = service.sink(service.workspace(), {**entries, "note": "heavy", "k" * 255: "1"})
+    for width, height, most in ((1280, 800, 220), (390, 844, 320)):
+        signed_in.shape(width, height)
+        signed_in.go(sink)
+        signed_in.until(lambda: signed_in.find("#live").text == "Live")
+        assert signed_in.run("return document.querySelector('#entries tr').getBoundingClientRect().top") <= most
+        assert signed_in.run("return document.documentElement.scrollWidth - innerWidth") <= 0, width
+    signed_in.shape(1280, 800)
+    signed_in.go(sink)
+    lines = (
+        "return [...document.querySelectorAll('#entries th .line')].every(word => word.getClientRects().length === 1)"
+    )
+    assert signed_in.run(lines), "no word of a key is broken"
+    found = "[...document.querySelectorAll('td')].find(cell => cell.innerText === arguments[0])"
+    aligned = f"return getComputedStyle({found}).textAlign"
+    assert (signed_in.run(aligned, "10"), signed_in.run(aligned, "heavy")) == ("end", "start")
+    time = signed_in.find("#entries time")
+    assert len(time.text) == len("11:01") or "yesterday" in time.text
+    assert (time.get_attribute("title") or "").startswith("20")
+    assert "1\u20134 of 4" in signed_in.text
+
+
+def test_columns_rows_and_menus_are_changed_by_keyboard_and_pointer(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", "b": "2"})
+    signed_in.go(sink)
+    high = signed_in.find("#entries tr").size["height"]
+    signed_in.click("Columns")
+    signed_in.find("#columns [name=By]").click()
+    signed_in.find("#columns [value=compact]").click()
+    signed_in.press(Keys.ESCAPE)
+    assert not signed_in.find("#reset-widths").is_displayed()
+    assert signed_in.focused.text == "Columns", "the focus returns to the menu"
+    wide = signed_in.find("th[data-label=Key]").size["width"]
+    signed_in.run("arguments[0].focus()", signed_in.find("th[data-label=Key] .handle"))
+    signed_in.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    signed_in.go(sink)  # the browser keeps the choice
+    assert signed_in.find("th[data-label=Key]").size["width"] == wide + 32
+    assert signed_in.find("#entries tr").size["height"] < high
+    assert signed_in.texts("#entries td[data-label=By]") == ["", ""]
+    handle = signed_in.find("th[data-label=Key] .handle")
+    ActionChains(signed_in.driver).drag_and_drop_by_offset(handle, 50, 0).perform()
+    assert signed_in.find("th[data-label=Key]").size["width"] == wide + 82
+    ActionChains(signed_in.driver).drag_and_drop_by_offset(handle, 600, 0).drag_and_drop_by_offset(
+        handle, 200, 0
+    ).perform()
+    assert signed_in.run("return document.documentElement.scrollWidth <= innerWidth"), (
+        "a column takes from the last one"
+    )
+    signed_in.click("Columns")
+    signed_in.click("Widths by content")
+    signed_in.press(Keys.ESCAPE, "?")
+    assert "Shift+Enter" in signed_in.find("#help").text
+    assert axe_findings(signed_in) == []
+    signed_in.press("?", "/")
+    assert signed_in.focused.get_attribute("id") == "search"
+    assert signed_in.complaints() == []
+    signed_in.run("localStorage.clear()")
+
+
+def test_filters_are_an_address_that_can_be_shared(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(
+        service.workspace(), {"part-10.mass": "9", "part-2.mass": "12.5", "part-2.note": "9 kg", "x": "3"}
+    )
+    signed_in.go(sink)
+    signed_in.click("Filter")
+    signed_in.find("#prefix").send_keys("part-")
+    signed_in.find("#least").send_keys("5", Keys.ENTER)
+    signed_in.until(lambda: keys(signed_in) == ["part-10.mass", "part-2.mass"])
+    assert "1\u20132 of 2" in signed_in.text
+    assert signed_in.texts(".badge")[0].split() == ["2", "set"]
+    signed_in.click("Sort")
+    signed_in.click("Key, 2 before 10")
+    signed_in.until(lambda: keys(signed_in) == ["part-2.mass", "part-10.mass"])
+    signed_in.click("Value")
+    signed_in.until(lambda: keys(signed_in) == ["part-10.mass", "part-2.mass"])
+    signed_in.go(signed_in.path)
+    assert keys(signed_in) == ["part-10.mass", "part-2.mass"]
+    assert signed_in.texts("[aria-sort=ascending]") == ["Value ↑"]
+    service.write(sink, "part-3.mass", "10")
+    signed_in.until(lambda: keys(signed_in) == ["part-10.mass", "part-3.mass", "part-2.mass"])
+    signed_in.click("Show all")
+    signed_in.until(lambda: len(keys(signed_in)) == 5)
+
+
+def test_keys_fold_into_groups_without_scripts(browser: Browser, service: Service) -> None:
+    entries: dict[str, str | None] = {f"rover.wheel-{n}/mass": str(n) for n in range(3)}
+    sink = service.sink(service.workspace(), {**entries, "rover.mast.mass": "4", "rover.mast.cost": "5", "note": "x"})
+    browser.scripts(allowed=False)
+    browser.sign_in(service.key)
+    browser.go(sink)
+    browser.click("Groups")
+    browser.until(lambda: browser.texts("tbody th") == ["note", "rover."])
+    assert browser.texts("td[data-label=Entries]") == ["", "5"]
+    browser.click("rover.")
+    browser.until(lambda: browser.texts("tbody th")[0] == "mast.")
+    assert browser.texts("tbody th") == ["mast.", "wheel-0/mass", "wheel-1/mass", "wheel-2/mass"]
+    browser.click("mast.")
+    browser.until(lambda: browser.texts("tbody th") == ["cost", "mass"])
+    assert browser.texts("td[data-label=Value]") == ["5", "4"]
+    browser.find(".views a").click()
+    browser.until(lambda: browser.texts("#entries th") == ["rover.mast.cost", "rover.mast.mass"])
 
 
 def test_a_new_entry_is_shown_and_announced(signed_in: Browser, service: Service) -> None:
@@ -107,6 +213,7 @@ def test_copied_csv_has_every_value_exactly(signed_in: Browser, service: Service
     signed_in.go(service.sink(service.workspace(), dict(entries)))
     grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": service.url}
     signed_in.driver.execute_cdp_cmd("Browser.grantPermissions", grant)
+    signed_in.click("Export")
     signed_in.click("Copy as CSV")
     signed_in.until(lambda: "Copied" in signed_in.find("#live").text)
     copied = signed_in.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")

@@ -89,6 +89,7 @@ def test_mistakes_stay_beside_the_cell_and_the_field(signed_in: Browser, service
     assert signed_in.focused.get_attribute("aria-invalid") == "true"
     signed_in.press(Keys.ESCAPE)
     assert signed_in.texts("#entries td:nth-child(3)") == ["scalar"]
+    signed_in.click("Add")
     signed_in.find("#new-key").send_keys("a", Keys.TAB, "5", Keys.ENTER)
     signed_in.until(lambda: signed_in.texts("#new-key-error") == ["This data sink has an entry with this key already."])
     signed_in.find("#new-key").send_keys("b", Keys.ENTER)

@@ -56,9 +56,13 @@ def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Serv
     table.write_text("part,mass\n7,0.10\n", encoding="utf-8")
     empty.write_text("", encoding="utf-8")
     signed_in.go(f"/ui/workspaces/{workspace}/files")
+    assert len(signed_in.texts(".empty")) == 1
     signed_in.find("#upload-files").send_keys(f"{table}\n{empty}")
     signed_in.until(lambda: signed_in.find("#upload-status").text != "")
     assert signed_in.texts("#uploads .hint, #uploads .error") == ["uploaded", "uploaded"]
+    assert signed_in.texts("#files tbody th a") == [empty.name, table.name]
+    assert signed_in.texts(".empty") == []
+    signed_in.until(lambda: signed_in.texts("#files .state") == ["not required", "succeeded"])
     signed_in.click("table 1.csv")
     signed_in.until(lambda: signed_in.heading == "table 1.csv")
     signed_in.until(lambda: "0.10" in signed_in.texts(".preview td"))

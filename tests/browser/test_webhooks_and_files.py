@@ -50,6 +50,9 @@ def test_a_webhook_is_managed_by_forms_and_by_keyboard(signed_in: Browser, servi
         assert axe_findings(signed_in) == []
         signed_in.find("#url").clear()
         signed_in.find("#url").send_keys(receiver.url)
+        assert not signed_in.find("#headers").is_displayed()
+        signed_in.tab_to("More")
+        signed_in.press(Keys.ENTER)
         Select(signed_in.find("#workspaceIds")).select_by_visible_text("Hooked")
         signed_in.find("#headers").send_keys("X-Bench: 7")
         signed_in.click("Create webhook")

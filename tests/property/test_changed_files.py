@@ -214,7 +214,7 @@ def test_the_row_hashes_of_an_unchanged_file_are_not_loaded(
     write(tmp_path, lines_of(500), 1)
     site.read()
     loaded: list[int] = []
-    monkeypatch.setattr("ingestd.mirror.sqlite.runs.intake_store.load_snapshot", lambda *_: loaded.append(1))
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.partition_opener.load_snapshot", lambda *_: loaded.append(1))
     assert site.read() == []
     write(tmp_path, lines_of(500), 2)
     assert [one.records for one in site.read()] == [0], "it was written again with the same content"

@@ -124,8 +124,8 @@ class Browser:
         return texts
 
     def click(self, words: str) -> None:
-        """Click the link or button with this text."""
-        path = f"//*[self::a or self::button][normalize-space()={json.dumps(words)}]"
+        """Click the link, button or menu with this text."""
+        path = f"//*[self::a or self::button or self::summary][normalize-space()={json.dumps(words)}]"
         self.driver.find_element(By.XPATH, path).click()
 
     def press(self, *keys: str) -> None:

@@ -55,8 +55,8 @@ async def fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: Sa
     numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
     for statement in (
         f"""INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id,
-                                   workspace_id, changed, counts)
-            {numbers} SELECT {now} + i, 'p', '', '', '', '', 'data_sink.updated', '', '', '[]', '{{}}' FROM n""",
+                                   resource_label, workspace_id, changed, counts)
+            {numbers} SELECT {now} + i, 'p', '', '', '', '', 'data_sink.updated', '', '', '', '[]', '{{}}' FROM n""",
         f"""INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at)
             {numbers} SELECT i + 1000000, 'e' || i, 'data_sink.updated', '', i, '{{}}', {now} + i FROM n""",
         f"""INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at)

@@ -58,7 +58,12 @@ def create(
             workspace_id=workspace_id,
             guest=guest,
         )
-        action = AuditAction(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
+        action = AuditAction(
+            action="api_key.created",
+            resource_id=key_id_of(key) or "",
+            resource_label=name.strip(),
+            workspace_id=workspace_id,
+        )
         note(tx, SYSTEM, action, now=now)
         return key
 
@@ -85,10 +90,10 @@ def revoke(key: str, address: Address) -> None:
     """Revoke KEY, given by id or name. A running service refuses it within seconds."""
 
     def work(tx: Transaction) -> str:
-        key_id, now = _key_id(tx, key), now_ms()
-        key_store.revoke_key(tx, key_id=key_id, now=now)
-        note(tx, SYSTEM, AuditAction(action="api_key.revoked", resource_id=key_id), now=now)
-        return key_id
+        found, now = _find(tx, key), now_ms()
+        key_store.revoke_key(tx, key_id=found.id, now=now)
+        note(tx, SYSTEM, _action("api_key.revoked", found), now=now)
+        return found.id
 
     echo(f"{in_transaction(address, work)} is revoked.")
 
@@ -107,21 +112,25 @@ def rotate(key: str, overlap_hours: int, address: Address) -> None:
     """Create a new secret for KEY, given by id or name, and print it. It is stored nowhere."""
 
     def work(tx: Transaction) -> str:
-        key_id, now = _key_id(tx, key), now_ms()
-        note(tx, SYSTEM, AuditAction(action="api_key.rotated", resource_id=key_id), now=now)
-        return key_store.rotate_key(tx, key_id=key_id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
+        found, now = _find(tx, key), now_ms()
+        note(tx, SYSTEM, _action("api_key.rotated", found), now=now)
+        return key_store.rotate_key(tx, key_id=found.id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
 
     echo(in_transaction(address, work))
 
 
-def _key_id(reader: ReadTransaction, name: str) -> str:
-    """Return the id of the one key with this id or name."""
+def _action(action: str, key: StoredKey) -> AuditAction:
+    return AuditAction(action=action, resource_id=key.id, resource_label=key.name)
+
+
+def _find(reader: ReadTransaction, name: str) -> StoredKey:
+    """Return the one key with this id or name."""
     found = key_store.keys_named(reader, name)
     if not found:
         raise Failure(f"There is no key '{name}' that is not revoked; `workspaced keys list` shows all.", 1)
     if len(found) > 1:
         raise Failure(f"Several keys are named '{name}': {', '.join(found)}. Give one of these ids.", 1)
-    return found[0]
+    return next(key for key in key_store.list_keys(reader) if key.id == found[0])
 
 
 def _row(key: StoredKey, grants: Iterable[WorkspaceGrant], now: int) -> Row:

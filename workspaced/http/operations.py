@@ -63,12 +63,16 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         action: str,
         resource_id: str,
         *,
+        label: str = "",
         workspace_id: str = "",
         changed: Sequence[str] = (),
         counts: Mapping[str, int] = _NO_COUNTS,
         origin: str = "",
     ) -> None:
-        """Append a row about this change to the audit log, in its transaction (contract G26)."""
+        """Append a row about this change to the audit log, in its transaction (contract G26).
+
+        ``label``: the key, label or name of the resource.
+        """
         actor = Actor(
             principal=self.actor,
             key_id=self.key_id,
@@ -79,6 +83,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         noted = AuditAction(
             action=action,
             resource_id=resource_id,
+            resource_label=label,
             workspace_id=workspace_id,
             changed=changed,
             counts=counts,

@@ -18,11 +18,20 @@ _NO_COUNTS: Mapping[str, int] = {}
 
 
 def record_change(
-    tx: Transaction, author: Author, workspace_id: str, event: DomainEvent, *, counts: Mapping[str, int] = _NO_COUNTS
+    tx: Transaction,
+    author: Author,
+    workspace_id: str,
+    event: DomainEvent,
+    *,
+    label: str,
+    counts: Mapping[str, int] = _NO_COUNTS,
 ) -> None:
-    """Append a row to the audit log, and emit the event. The action of the row is the type of the event."""
+    """Append a row to the audit log, and emit the event. The action of the row is the type of the event.
+
+    ``label``: the label or the name of the resource.
+    """
     changed = tuple(event.previous)
-    author.note(tx, event.type, event.id, workspace_id=workspace_id, changed=changed, counts=counts)
+    author.note(tx, event.type, event.id, label=label, workspace_id=workspace_id, changed=changed, counts=counts)
     emit(tx, author, workspace_id, event)
 
 

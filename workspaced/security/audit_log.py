@@ -49,6 +49,7 @@ class StoredAuditRow(NamedTuple):
     address: str
     action: str
     resource_id: str
+    resource_label: str
     workspace_id: str
     changed: str
     counts: str
@@ -90,11 +91,13 @@ Names: TypeAlias = Sequence[str]
 class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
     """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change.
 
+    ``resource_label``: the key, label or name of the resource, since a deleted one can't be read; empty: none.
     ``origin``: a sentence about the origin of the values; empty: not given.
     """
 
     action: str
     resource_id: str
+    resource_label: str = ""
     workspace_id: str = ""
     changed: Names = ()
     counts: Mapping[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
@@ -114,6 +117,7 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
             actor.address,
             action.action,
             action.resource_id,
+            action.resource_label,
             action.workspace_id,
             json.dumps(action.changed) if action.changed else "[]",
             json.dumps(action.counts) if action.counts else "{}",

@@ -1,10 +1,11 @@
 -- The audit log.
 
 -- name: columns
-number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts, origin
+number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed,
+counts, origin
 
 -- name: insert
-INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id,
+INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id,
                        changed, counts, origin) VALUES
 
 -- name: count

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from workspaced.core.problems import UnavailableProblem
+from workspaced.core.sort_keys import natural_key, number_of
 from workspaced.storage.port import NO_VALUES, Row, Transaction, Values, insert_of
 
 BUSY_SECONDS = 5.0
@@ -27,6 +28,8 @@ def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SE
     connection = sqlite3.connect(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
     )
+    connection.create_function("number_of", 1, number_of, deterministic=True)
+    connection.create_function("natural_key", 1, natural_key, deterministic=True)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB if not readonly else _CACHE_KIB // 8}")

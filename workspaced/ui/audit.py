@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from workspaced.security.permissions import AUDIT_READ
 from workspaced.ui.addresses import address
@@ -22,6 +23,9 @@ GROUPS: Final = {
     "webhook.*": "Webhooks",
 }
 _PAGE_LENGTH: Final = 100
+_PARTS: Final = {"data_sink": "sinks", "block": "blocks", "cloud_storage.file": "files"}
+"""The part of a workspace's address, by the type of a resource."""
+_ENDS: Final = (".deleted", ".purged")
 
 
 async def show_log(request: PageRequest) -> PageView:
@@ -51,7 +55,7 @@ async def show_log(request: PageRequest) -> PageView:
         "audit.html",
         "Audit log",
         SECTION,
-        rows=found.value if found else None,
+        rows=[(row, page_of(row)) for row in found.value] if found else None,
         groups=GROUPS,
         action=action,
         days=days,
@@ -63,3 +67,15 @@ async def show_log(request: PageRequest) -> PageView:
         if found and found.next_cursor
         else "",
     )
+
+
+def page_of(row: Mapping[str, Any]) -> str:
+    """Return the address of the page of a row's resource; empty if it has none. The row of an entry does not name its sink."""
+    kind, number, workspace_id = row["resourceType"], row["resourceId"], row["workspaceId"]
+    if not number or row["action"].endswith(_ENDS):
+        return ""
+    if kind == "workspace":
+        return address("workspaces", number)
+    if kind == "webhook":
+        return address("webhooks", number)
+    return address("workspaces", workspace_id, _PARTS[kind], number) if kind in _PARTS and workspace_id else ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from workspaced.security.permissions import BLOCKS_WRITE
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SECTION
 
 _IN_TREE: Final = 1_000
@@ -48,7 +48,7 @@ async def show_tree(request: PageRequest) -> PageView:
     found = await request.get("workspace", workspace_id, "blocks", **chosen, **list_page.query)
     return page_view(
         "blocks.html",
-        workspace["label"],
+        title_of("Blocks", workspace["label"]),
         SECTION,
         workspace=workspace,
         kind=kind,
@@ -74,7 +74,7 @@ async def show_block(request: PageRequest) -> PageView:
     parent = (await request.get("workspace", workspace_id, "blocks", parent_id)).record if parent_id else None
     return page_view(
         "block.html",
-        block.record["label"] or "Block without a label",
+        title_of(block.record["label"] or "Block without a label", workspace["label"]),
         SECTION,
         workspace=workspace,
         block=block.record,

@@ -4,41 +4,93 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from workspaced.http.internal_client import InternalClient
 from workspaced.http.pagination import Cursor
 from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error, parse_response
 from workspaced.ui.pager import PagePosition, Pager
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 
 PAGE_LENGTH: Final = 100
 IMPORTED: Final = {"added": "created", "changed": "updated", "same": "unchanged", "rejected": "rejected"}
 """The parameters of a sink's URL after an import, by the API's effects."""
+EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
 SEARCH_SECONDS: float = 0.3
 """A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
-_SORTS: Final[Mapping[str, tuple[str, str]]] = {
-    "key": ("key", "ASC"),
-    "key-last": ("key", "DESC"),
-    "newest": ("updatedAt", "DESC"),
-    "oldest": ("updatedAt", "ASC"),
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySort:
+    """An order of entries: the member and direction of the API, and the name for users."""
+
+    member: str
+    direction: str
+    label: str
+
+
+_SORTS: Final[Mapping[str, EntrySort]] = {
+    "key": EntrySort("key", "ASC", "Key, A first"),
+    "key-last": EntrySort("key", "DESC", "Key, Z first"),
+    "natural": EntrySort("naturalKey", "ASC", "Key, 2 before 10"),
+    "natural-last": EntrySort("naturalKey", "DESC", "Key, 10 before 2"),
+    "value": EntrySort("value", "ASC", "Value, smallest first"),
+    "value-last": EntrySort("value", "DESC", "Value, largest first"),
+    "type": EntrySort("dataType", "ASC", "Type, A first"),
+    "type-last": EntrySort("dataType", "DESC", "Type, Z first"),
+    "newest": EntrySort("updatedAt", "DESC", "Updated, newest first"),
+    "oldest": EntrySort("updatedAt", "ASC", "Updated, oldest first"),
+    "author": EntrySort("updatedBy", "ASC", "By, A first"),
+    "author-last": EntrySort("updatedBy", "DESC", "By, Z first"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """A filter of entries: the parameter of the page and of the API, and the field of the form. ``kind``: that of an input."""
+
+    name: str
+    parameter: str
+    label: str
+    kind: str = ""
+
+
+_FILTERS: Final = (
+    EntryFilter("prefix", "prefix", "Key begins with"),
+    EntryFilter("type", "dataType", "Type"),
+    EntryFilter("by", "updatedBy", "Updated by"),
+    EntryFilter("from", "updatedFrom", "Updated from (UTC)", "datetime-local"),
+    EntryFilter("until", "updatedUntil", "Updated until (UTC)", "datetime-local"),
+    EntryFilter("least", "valueFrom", "Value from", "number"),
+    EntryFilter("most", "valueUntil", "Value until", "number"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _SortChoice:
+    label: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRange:
-    """A part of a sink's entries: a search, an order, and a page. ``searched``: keys, values or both, as in the API."""
+    """A part of a sink's entries: a search, filters, an order, and a page.
+
+    ``searched``: keys, values or both, as in the API. ``filters``: by the names of `EntryFilter`.
+    """
 
     workspace_id: str
     sink: str
     search: str
     searched: str
     sort: str
+    filters: Mapping[str, str]
     list_page: PagePosition
 
     @property
@@ -49,9 +101,10 @@ class EntryRange:
     @property
     def order(self) -> dict[str, str]:
         """Return the API's query without the page."""
-        by, order = _SORTS[self.sort]
+        sort = _SORTS[self.sort]
         search = {"search": self.search, "searchIn": self.searched} if self.search else {}
-        return {**search, "sortedBy": by, "sortOrder": order}
+        filters = {one.parameter: _utc(one, self.filters[one.name]) for one in _FILTERS if one.name in self.filters}
+        return {**search, **filters, "sortedBy": sort.member, "sortOrder": sort.direction}
 
     @property
     def query(self) -> dict[str, str]:
@@ -66,7 +119,15 @@ class EntryRange:
     def chosen(self) -> dict[str, str]:
         """Return the query of pages with the same search and order, without what is so by default."""
         searched = self.searched if self.search and self.searched != "key" else ""
-        return {"search": self.search, "in": searched, "sort": self.sort if self.sort != "key" else ""}
+        sort = self.sort if self.sort != "key" else ""
+        return {"search": self.search, "in": searched, "sort": sort, **self.filters}
+
+
+def _utc(one: EntryFilter, text: str) -> str:
+    """Return the text of a filter as the API reads it: an input of a time has no zone, and perhaps no seconds."""
+    if one.kind != "datetime-local":
+        return text
+    return f"{text}{':00' if len(text) == len('2026-11-27T11:01') else ''}Z"
 
 
 def entry_range_of(request: PageRequest) -> EntryRange:
@@ -78,6 +139,7 @@ def entry_range_of(request: PageRequest) -> EntryRange:
         search=request.query.get("search", ""),
         searched=searched if (searched := request.query.get("in", "")) in SEARCHED else "key",
         sort=sort if sort in _SORTS else "key",
+        filters={one.name: text for one in _FILTERS if (text := request.query.get(one.name, "").strip())},
         list_page=PagePosition(take=PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", "")),
     )
 
@@ -93,11 +155,12 @@ async def show_sink(request: PageRequest) -> PageView:
         if refused.code != "too_many_to_sort":
             raise
         problem = (
-            "This data sink has too many entries to sort them by the time of their update. They are sorted by key."
+            "This data sink has too many entries for this order, so they are sorted by key. "
+            "Filter by the beginning of the key to sort a part of them."
         )
         entry_range = dataclasses.replace(entry_range, sort="key", list_page=PagePosition(take=PAGE_LENGTH, skip=0))
         found = await request.get(*entry_range.path, **entry_range.query)
-    named = await _named_exactly(request, entry_range, found)
+    named = await named_exactly(request.api, entry_range, found)
     deadline = time.monotonic() + SEARCH_SECONDS
     while not named and not found.record["entries"] and found.next_cursor and time.monotonic() < deadline:
         further = dataclasses.replace(entry_range.list_page, cursor=found.next_cursor)
@@ -107,7 +170,7 @@ async def show_sink(request: PageRequest) -> PageView:
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
     return page_view(
         "sink.html",
-        sink["label"],
+        title_of(sink["label"], workspace["label"]),
         SECTION,
         workspace=workspace,
         sink=sink,
@@ -120,31 +183,38 @@ async def show_sink(request: PageRequest) -> PageView:
         search=entry_range.search,
         searched=entry_range.searched,
         searches=SEARCHED,
+        filters=entry_range.filters,
+        filter_fields=_FILTERS,
+        cleared=dataclasses.replace(entry_range, search="", searched="key", filters={}).address(),
         sort=entry_range.sort,
-        sorts={name: dataclasses.replace(entry_range, sort=name).address() for name in _SORTS},
+        sorts={
+            name: _SortChoice(one.label, dataclasses.replace(entry_range, sort=name).address())
+            for name, one in _SORTS.items()
+        },
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
         csv_all=entry_range.address("entries.csv"),
-        named=named,
-        **part_values(entry_range, found),
+        **part_values(entry_range, found, named),
     )
 
 
-async def _named_exactly(request: PageRequest, entry_range: EntryRange, found: ApiResponse) -> str:
-    """Return the searched text if it is the key of an entry on a later page; else an empty text.
+async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
+    """Return the entry with the searched text as its key, if it is on a later page.
 
-    A search reads a part of a large sink, but an entry is found by its key at once.
+    A search reads a part of a large sink, but an entry is found by its key at once, and is shown first.
     """
     key = entry_range.search
-    if not key or not found.next_cursor or any(entry["key"] == key for entry in found.record["entries"]):
-        return ""
-    response = await request.api.request("GET", *entry_range.path, key, counted=False)
-    is_entry = response.status == 200 and isinstance((await parse_response(response)).value, dict)
-    return key if is_entry else ""
+    if not key or entry_range.filters or not found.next_cursor or entry_range.list_page.cursor:
+        return []
+    if any(entry["key"] == key for entry in found.record["entries"]):
+        return []
+    response = await api.request("GET", *entry_range.path, key, counted=False)
+    entry = (await parse_response(response)).value if response.status == 200 else None
+    return [entry] if isinstance(entry, dict) else []
 
 
-def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:
-    """Return the values of the page's live part."""
+def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of the page's live part; ``named``: see `named_exactly`."""
     pager: Pager = entry_range.list_page.cursor_pager(
         len(found.record["entries"]),
         found.counted,
@@ -152,9 +222,12 @@ def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:
         *("workspaces", entry_range.workspace_id, "sinks", entry_range.sink),
         **entry_range.chosen,
     )
+    is_part = entry_range.search or entry_range.filters
     return {
-        "entries": found.record["entries"],
+        "entries": [*named, *found.record["entries"]],
+        "named": len(named),
         "pager": pager,
+        "none_found": "No entry matches." if is_part else EMPTY_SINK,
         "stopped": _stopped(entry_range, found),
         "base": address("workspaces", entry_range.workspace_id, "sinks", entry_range.sink, "entries"),
     }
@@ -164,7 +237,7 @@ def _stopped(entry_range: EntryRange, found: ApiResponse) -> str:
     """Return the key at which a search stopped before its page was full; empty if it did not, or not in the order of keys."""
     if not found.next_cursor or len(found.record["entries"]) >= entry_range.list_page.take:
         return ""
-    return Cursor.decoded(found.next_cursor).position[0] if _SORTS[entry_range.sort][0] == "key" else ""
+    return Cursor.decoded(found.next_cursor).position[0] if _SORTS[entry_range.sort].member == "key" else ""
 
 
 async def show_entry(request: PageRequest) -> PageView:
@@ -175,7 +248,7 @@ async def show_entry(request: PageRequest) -> PageView:
     entry = await request.get(*entry_range.path, request.names["key"])
     return page_view(
         "entry.html",
-        entry.record["key"],
+        title_of(entry.record["key"], sink.record["label"], workspace["label"]),
         SECTION,
         workspace=workspace,
         sink=sink.record,

@@ -12,7 +12,7 @@ from workspaced.ui.addresses import address, see_other
 from workspaced.ui.edit.form import checked
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error, readable_json
 from workspaced.ui.pager import PagePosition, sort_of
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SECTION
 
 _PAGE_LENGTH: Final = 50
@@ -33,7 +33,7 @@ async def list_files(request: PageRequest) -> PageView:
     found = await request.get("cloud-storage", workspaceId=workspace_id, **sort.query, **list_page.query)
     return page_view(
         "files.html",
-        workspace["label"],
+        title_of("Files", workspace["label"]),
         SECTION,
         workspace=workspace,
         files=[(file, picture_of(file)) for file in found.value],
@@ -54,7 +54,7 @@ async def show_file(request: PageRequest) -> PageView:
     versions = await request.get("cloud-storage", "version-list", request.names["file"], take=str(_VERSIONS))
     return page_view(
         "file.html",
-        file.record["fileName"],
+        title_of(file.record["fileName"], workspace["label"]),
         SECTION,
         workspace=workspace,
         file=file.record,

@@ -39,7 +39,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
     own = request.form if refused else {"changes": kept["ownChanges"], "days": kept["ownDays"]}
     view = page_view(
         "sink_history.html",
-        f"History of {sink['label']}",
+        f"{sink['label']} · History · {workspace['label']}",
         SECTION,
         own={name: "" if own.get(name) is None else own[name] for name in ("changes", "days")},
         refused=refused.sentence if refused else "",
@@ -89,7 +89,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
         )
     return page_view(
         "entry_history.html",
-        f"History of {key}",
+        f"{key} · History · {sink['label']} · {workspace['label']}",
         SECTION,
         workspace=workspace,
         sink=sink,

@@ -18,7 +18,7 @@ from workspaced.core.json_body import encode
 from workspaced.core.problems import UnavailableProblem
 from workspaced.http.responses import HeldParts, Response
 from workspaced.settings.model import Limits
-from workspaced.ui.entries import entry_range_of, part_values
+from workspaced.ui.entries import entry_range_of, named_exactly, part_values
 from workspaced.ui.page_request import PageRefused, PageRequest, parse_response
 from workspaced.ui.renderer import Renderer
 from workspaced.ui.sessions import Session, Sessions
@@ -134,7 +134,7 @@ class LiveUpdates:
         if response.status == 304:
             return b"", seen
         found = await parse_response(response)
-        values = part_values(entry_range, found)
+        values = part_values(entry_range, found, await named_exactly(api, entry_range, found))
         rows = self._rendering.part("entry_rows.html", **values)
         pager = self._rendering.part("pager.html", **values)
         version = found.headers["etag"]

@@ -16,6 +16,7 @@ from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.process.pages.text import counted, exact
 from workspaced.core.json_body import encode
 from workspaced.core.problems import NotFoundProblem
+from workspaced.core.sort_keys import number_of
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, below
@@ -46,6 +47,9 @@ class Assets(PageAssets):
 _SHOWN_CHARACTERS = 400
 _SHOWN_ITEMS = 100
 _SHORT_WORD = 12
+_LINE_CHARACTERS = 56
+_WORD_CHARACTERS = 36
+_WORD = re.compile(r"[^./]*[./]|[^./]+")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
@@ -58,6 +62,11 @@ class PageView:
     section: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
+
+
+def title_of(*parts: str) -> str:
+    """Return the title of a tab: what is shown, then what it is in, so that two titles differ at their beginning."""
+    return " · ".join(parts)
 
 
 def page_view(template: str, title: str, section: str, **values: object) -> PageView:
@@ -91,6 +100,8 @@ class Renderer:
             exact=exact,
             exact_attribute=_exact_attribute,
             shown=entry_digest,
+            width=_width,
+            words=_words,
         )
         self._environment.tests.update(timestamp=_is_timestamp, of_short_words=_is_of_short_words)
 
@@ -112,6 +123,24 @@ def _instant(text: str) -> str:
 def _exact_attribute(text: str) -> Markup:
     """Return a text as the value of an attribute. HTML reads CR and CR LF as LF, unless CR is written as a reference."""
     return Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704 - escaped
+
+
+def _width(text: str | None) -> str:
+    """Return the class of a cell with this text: ``number``, ``short`` for one line, or ``long``."""
+    if text is None:
+        return "short"
+    if number_of(text) is not None:
+        return "short number"
+    return "short" if len(text) <= _LINE_CHARACTERS and "\n" not in text else "long"
+
+
+def _words(key: str) -> Markup:
+    """Render a key, with line breaks after a dot or a slash only, except in a word that is longer than a narrow line."""
+    shown = Markup()
+    for word in _WORD.findall(key):
+        text = exact(word)
+        shown += text if len(word) > _WORD_CHARACTERS else Markup('<span class="line">{}</span><wbr>').format(text)
+    return shown
 
 
 def _is_timestamp(value: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from workspaced.http.responses import Response
-from workspaced.ui import audit, blocks, entries, files, history, keys, plot, search, webhooks, workspaces
+from workspaced.ui import audit, blocks, entries, files, groups, history, keys, plot, search, webhooks, workspaces
 from workspaced.ui.live import LiveUpdates
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView
@@ -50,6 +50,7 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="sink", method="GET", path=SINK, page=entries.show_sink),
         Route(name="csv", method="GET", path=f"{SINK}/entries.csv", page=entries.csv),
         Route(name="live", method="GET", path=f"{SINK}/live", page=live.follow),
+        Route(name="groups", method="GET", path=f"{SINK}/groups", page=groups.show_groups),
         Route(name="entry", method="GET", path=ENTRY, page=entries.show_entry),
         Route(name="history", method="GET", path=f"{SINK}/history", page=history.show_history),
         Route(

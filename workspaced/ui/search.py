@@ -15,7 +15,7 @@ from workspaced.http.pagination import Cursor
 from workspaced.ui import entries as entry_list
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import PageRequest, parse_response
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SEARCHED, SECTION
 
 _ENTRIES: Final = 50
@@ -61,7 +61,7 @@ async def search_workspace(request: PageRequest) -> PageView:
             entries, end = await _entries(request, sinks, text, where, skip=end.sinks, cursor=end.cursor)
     return page_view(
         "search.html",
-        f"Search in {workspace['label']}",
+        title_of(*([text] if text else []), f"Search in {workspace['label']}"),
         SECTION,
         workspace=workspace,
         search=text,

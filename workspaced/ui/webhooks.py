@@ -11,7 +11,7 @@ from workspaced.ui.addresses import address, see_other
 from workspaced.ui.keys import GRACE_SECONDS
 from workspaced.ui.page_request import PageRequest, readable_json
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.renderer import PageView, page_view, title_of
 
 SECTION: Final = "webhooks"
 STATUSES: Final = ("pending", "succeeded", "failed", "dead")
@@ -38,7 +38,7 @@ async def list_event_types(request: PageRequest) -> PageView:
     """Show the types of events, each with the schema of its body."""
     found = await request.get("webhooks", "event-types")
     types = [(kind, readable_json(kind["schema"])) for kind in found.value]
-    return page_view("event_types.html", "Event types", SECTION, types=types)
+    return page_view("event_types.html", title_of("Event types", "Webhooks"), SECTION, types=types)
 
 
 async def show_webhook(request: PageRequest) -> PageView:
@@ -51,7 +51,7 @@ async def show_webhook(request: PageRequest) -> PageView:
     deliveries = await request.get("webhooks", webhook_id, "deliveries", **chosen, **list_page.query)
     return page_view(
         "webhook.html",
-        webhook.record["label"],
+        title_of(webhook.record["label"], "Webhooks"),
         SECTION,
         webhook=webhook.record,
         about={name: value for name, value in webhook.record.items() if name != "signingSecret"},
@@ -74,7 +74,7 @@ async def show_delivery(request: PageRequest) -> PageView:
     delivery = await request.get("webhooks", webhook_id, "deliveries", request.names["delivery"])
     return page_view(
         "delivery.html",
-        delivery.record["type"],
+        title_of(delivery.record["type"], webhook.record["label"]),
         SECTION,
         webhook=webhook.record,
         may_write=may_write(request),

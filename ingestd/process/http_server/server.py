@@ -50,6 +50,7 @@ class HttpServer(uvicorn.Server):
                 timeout_keep_alive=int(connections.limits.idle_seconds) + 2,  # the connection has its own deadline
             )
         )
+        self.servers = []  # uvicorn sets it when it starts
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -80,6 +81,8 @@ class HttpServer(uvicorn.Server):
     def cancel(self) -> None:
         """Accept no more connections, close all at once and cancel the requests in progress."""
         self.force_exit = self.should_exit = True
+        for server in self.servers:
+            server.close()
         self._connections.stop()
         for task in self.server_state.tasks:
             task.cancel()
@@ -109,7 +112,6 @@ async def listening(server: HttpServer, listener: socket.socket) -> AsyncIterato
         server.should_exit = True
         await serving
     finally:
-        if not serving.done():
-            server.cancel()
+        server.cancel()  # Something may have cancelled the task of the server, which then closes nothing.
         started.cancel()
         await asyncio.wait([serving, started])

@@ -231,3 +231,18 @@ async def test_a_request_that_the_end_of_the_listener_interrupts_is_to_be_sent_a
         writer.close()
     assert response.startswith(b"HTTP/1.1 503 ")
     assert b"retry-after: 5" in response
+
+
+async def test_the_connections_are_closed_although_the_task_of_the_server_was_cancelled() -> None:
+    """The thread of a source cancels all tasks of its loop, in any order."""
+    server = HttpServer(Recorder(), Connections(ConnectionLimits(connections=8)), drain_seconds=1)
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.suppress(asyncio.CancelledError):
+        async with listening(server, listener) as serving:
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(GET % 1)
+            await reader.readuntil(b"/1")
+            serving.cancel()
+            await serving
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(reader.read(), SECONDS) == b""
+    writer.transport.abort()

@@ -57,6 +57,8 @@ async def test_every_kind_of_change_adds_one_row(http: httpx.AsyncClient) -> Non
         "workspace.updated",
         "workspace.deleted",
     ]
+    rows = (await http.get("/v1/audit-log?sortOrder=ASC")).json()
+    assert [row["resourceLabel"] for row in rows] == ["a", "a", None, *"xxssaaabsasbb"]
 
 
 async def test_a_row_has_actor_action_and_target_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
@@ -77,6 +79,7 @@ async def test_a_row_has_actor_action_and_target_and_no_values(http: httpx.Async
         "action": "data_sink.entry.updated",
         "resourceType": "data_sink.entry",
         "resourceId": entry["id"],
+        "resourceLabel": "k",
         "workspaceId": workspace_id,
         "changed": ["value"],
         "counts": {},

@@ -73,7 +73,10 @@ async def test_the_latest_entry_is_first_on_request(http: httpx.AsyncClient, fil
 
 @pytest.mark.parametrize(
     "query",
-    [{"take": "0"}, {"take": "1001"}, {"skip": "-1"}, {"sortedBy": "value"}, {"format": "xml"}, {"search": "x" * 256}],
+    [
+        *({"take": "0"}, {"take": "1001"}, {"skip": "-1"}, {"sortedBy": "version"}, {"format": "xml"}),
+        *({"search": "x" * 256}, {"prefix": "x" * 256}, {"valueFrom": "12 kg"}, {"updatedFrom": "today"}),
+    ],
 )
 async def test_an_invalid_query_is_rejected(http: httpx.AsyncClient, filled: str, query: dict[str, str]) -> None:
     assert (await http.get(filled, params=query)).status_code == 400
@@ -241,3 +244,129 @@ async def test_the_number_of_skipped_rows_of_a_page_is_bounded(few: WorkspacedSe
             assert refused.status_code == 400, query
             assert "4" in refused.json()["detail"]
         assert len(await listed(http, sink, search="a")) == 5
+
+
+MASSES = {"part-10.mass": "9", "part-2.mass": "12.5", "part-2.note": "9 kg", "part-2.none": None, "tank.mass": "-1e1"}
+
+
+@pytest.fixture
+async def masses(http: httpx.AsyncClient, sink: str) -> str:
+    for key, value in MASSES.items():
+        entry = {"key": key, "dataType": "text" if "n" in key[6:] else "scalar"} | (
+            {} if value is None else {"value": value}
+        )
+        assert (await http.post(sink, json=entry)).status_code == 201
+    return sink
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ({"prefix": "part-2.", "sortedBy": "key"}, ["part-2.mass", "part-2.none", "part-2.note"]),
+        ({"prefix": "part-2.", "sortedBy": "key", "sortOrder": "DESC"}, ["part-2.note", "part-2.none", "part-2.mass"]),
+        ({"prefix": "tank.mass"}, ["tank.mass"]),
+        ({"prefix": "tank.masses"}, []),
+        ({"dataType": "text", "sortedBy": "key"}, ["part-2.none", "part-2.note"]),
+        ({"dataType": "text", "search": "9", "searchIn": "value"}, ["part-2.note"]),
+        ({"updatedBy": "mallory"}, []),
+        ({"updatedUntil": "2020-01-01T00:00:00Z"}, []),
+        ({"updatedFrom": "2020-01-01T00:00:00Z", "prefix": "tank"}, ["tank.mass"]),
+        ({"valueFrom": "-10", "valueUntil": "9", "sortedBy": "key"}, ["part-10.mass", "tank.mass"]),
+        ({"valueFrom": "9.5", "search": "MASS"}, ["part-2.mass"]),
+        ({"sortedBy": "naturalKey", "search": "mass"}, ["part-2.mass", "part-10.mass", "tank.mass"]),
+        (
+            {"sortedBy": "naturalKey", "sortOrder": "DESC", "prefix": "p", "dataType": "scalar"},
+            ["part-10.mass", "part-2.mass"],
+        ),
+        ({"sortedBy": "value"}, ["tank.mass", "part-10.mass", "part-2.mass", "part-2.note", "part-2.none"]),
+        (
+            {"sortedBy": "value", "sortOrder": "DESC"},
+            ["part-2.mass", "part-10.mass", "tank.mass", "part-2.note", "part-2.none"],
+        ),
+        (
+            {"sortedBy": "dataType", "sortOrder": "DESC", "prefix": "part-2"},
+            ["part-2.none", "part-2.note", "part-2.mass"],
+        ),
+        ({"sortedBy": "updatedBy", "prefix": "part-2"}, ["part-2.mass", "part-2.none", "part-2.note"]),
+        ({"sortedBy": "updatedAt", "valueFrom": "9", "dataType": "scalar"}, ["part-10.mass", "part-2.mass"]),
+    ],
+)
+async def test_entries_are_filtered_and_sorted(
+    http: httpx.AsyncClient, masses: str, query: dict[str, str], keys: list[str]
+) -> None:
+    # contract S15
+    assert await listed(http, masses, **query) == keys
+    seen, target = list[str](), f"{masses}?{httpx.QueryParams({**query, 'take': '1'})}"
+    while target:
+        response = await http.get(target)
+        assert response.status_code == 200, response.text
+        seen += [entry["key"] for entry in response.json()["entries"]]
+        if query.get("searchIn") != "value":
+            assert response.headers["X-Total-Count"] == str(len(keys))
+        target = response.links.get("next", {}).get("url", "")
+    assert seen == keys
+
+
+async def test_a_large_sink_is_sorted_by_an_index_or_in_a_small_range_of_keys(
+    few: WorkspacedSettings, make_key: MakeKey
+) -> None:
+    # contract S15
+    async with (
+        running(few) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service") as http,
+    ):
+        http.headers.update({"x-api-key": make_key(), "ClientId": "tests"})
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        sink = (await http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})).headers["Location"]
+        entries = [{"key": f"{part}.{number}", "value": str(-number)} for part in "ab" for number in (1, 2, 10)]
+        assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
+        refused = await http.get(sink, params={"sortedBy": "naturalKey"})
+        assert (refused.status_code, refused.json()["code"]) == (400, "too_many_to_sort")
+        assert await listed(http, sink, sortedBy="naturalKey", prefix="b.") == ["b.1", "b.2", "b.10"]
+        assert await listed(http, sink, sortedBy="value", prefix="b.") == ["b.10", "b.2", "b.1"]
+        page = await http.get(sink, params={"valueUntil": "-9", "sortedBy": "key", "take": "1", "prefix": "b"})
+        assert [entry["key"] for entry in page.json()["entries"]] == ["b.10"]
+        page = await http.get(sink, params={"updatedBy": "mallory", "sortedBy": "key", "take": "1"})
+        assert page.json()["entries"] == []
+        assert "next" in page.links, "four of six entries were examined"
+
+
+@pytest.mark.parametrize("take", ["1", "2", "100"])
+async def test_keys_are_folded_into_groups(http: httpx.AsyncClient, sink: str, take: str) -> None:
+    # contract DS17, S17
+    keys = ["a", "a.b.c", "a.b.d/e", "a.b.d/f", "a.c", "alone.x", "b/", "b/c", "é.1", "é.2"]
+    assert (await http.post(f"{sink}/mass", json=[{"key": key, "value": "1"} for key in keys])).status_code == 200
+
+    async def groups(prefix: str) -> list[tuple[str, int]]:
+        found = list[tuple[str, int]]()
+        query = httpx.QueryParams({"take": take, "prefix": prefix})
+        target = f"{sink.replace('/data-sink/', '/data-sink-groups/')}?{query}"
+        while target:
+            response = await http.get(target)
+            assert response.status_code == 200, response.text
+            assert len(response.json()) <= int(take)
+            found += [(one["prefix"] or one["entry"]["key"], one["count"]) for one in response.json()]
+            target = response.links.get("next", {}).get("url", "")
+        return found
+
+    assert await groups("") == [("a", 1), ("a.", 4), ("alone.x", 1), ("b/", 2), ("é.", 2)]
+    assert await groups("a.") == [("a.b.", 3), ("a.c", 1)]
+    assert await groups("a.b.d/") == [("a.b.d/e", 1), ("a.b.d/f", 1)]
+    assert await groups("b/") == [("b/", 1), ("b/c", 1)]
+    assert await groups("nothing") == []
+
+
+async def test_both_databases_read_the_same_numbers_and_natural_order(http: httpx.AsyncClient, sink: str) -> None:
+    # contract S15
+    numbers = ["-1e3", "-.5", "007", "+8", "9.", "1e2"]
+    texts = ["", " 5", "1,5", "1e100", "5 kg", "\u0665"]
+    entries = [{"key": f"k{index:02d}", "value": value} for index, value in enumerate([*texts, *reversed(numbers)])]
+    assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
+    found = await http.get(sink, params={"sortedBy": "value"})
+    assert [entry["value"] for entry in found.json()["entries"]] == [*numbers, *texts]
+    found = await http.get(sink, params={"valueFrom": "-0.5", "valueUntil": "9", "sortedBy": "value"})
+    assert [entry["value"] for entry in found.json()["entries"]] == ["-.5", "007", "+8", "9."]
+    keys = ["n", "n.02", "n.2", "n.10", "n.10.9", "n.10.10", "n.123456789012345678901", "n.x"]
+    assert (await http.post(f"{sink}/mass", json=[{"key": key, "value": "1"} for key in keys[::-1]])).status_code == 200
+    assert await listed(http, sink, sortedBy="naturalKey", prefix="n") == keys
+    assert await listed(http, sink, sortedBy="naturalKey", prefix="n", sortOrder="DESC") == keys[::-1]

@@ -76,6 +76,7 @@ async def test_entries_share_origins_and_differ_by_row(http: httpx.AsyncClient, 
     }
     assert "origin" not in (await http.get(f"{sink}/a")).json()
     assert (await http.get(f"{sink}/a", params={"origin": "true"})).json()["origin"] == {**RUN, "row": 2}
+    assert (await http.get(sink, params={"origin": "maybe"})).status_code == 400
     # With the other readers: an item that has an observation or a mistake, and a key that occurs twice.
     body = {
         "entries": [*items("a"), {"key": "b", "value": "2", "observedAt": "2026-05-01T12:00:00Z"}, {"key": ""}, *items("c", "c")],

@@ -107,6 +107,7 @@ async def sample(http: httpx.AsyncClient) -> SampleWorkspace:
         http.patch(f"{base}/data-sink-history/{made.sink}", json={"changes": 10, "days": 10}),
         http.patch(f"{base}/data-sink/{made.sink}", json={"icon": {"name": "nozzle"}}),
         http.post(f"{base}/data-sink/{made.sink}/mass", json={"key": made.key, "value": "5 kg"}),
+        http.post(f"{base}/data-sink/{made.sink}/mass", json=[{"key": f"group.{one}", "value": "1"} for one in "ab"]),
         http.post(f"{base}/blocks", json={"workspace": made.workspace, "parentBlock": made.block}),
     ):
         assert (await request).is_success
@@ -123,6 +124,7 @@ async def pages_of(http: httpx.AsyncClient, sample: SampleWorkspace) -> list[str
         workspace,
         sink,
         f"{sink}/entries/{sample.key}",
+        f"{sink}/groups",
         f"{sink}/history",
         f"{sink}/history?from={kept['knownFrom'].rstrip('Z')}",
         f"{sink}/entries/{sample.key}/history",

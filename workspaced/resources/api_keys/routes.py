@@ -94,7 +94,7 @@ def create_key(tx: Transaction, call: Call, given: NewApiKey) -> Response:
         guest=new.guest,
     )
     key_id = key_id_of(key) or ""
-    call.note(tx, "api_key.created", key_id, workspace_id=new.workspace_id)
+    call.note(tx, "api_key.created", key_id, label=new.name, workspace_id=new.workspace_id)
     headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
     return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
 
@@ -110,7 +110,7 @@ def rotate_key(tx: Transaction, call: Call, rotation: KeyRotation) -> Response:
     if found.revoked_at is not None:
         raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another key.")
     key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
-    call.note(tx, "api_key.rotated", found.id)
+    call.note(tx, "api_key.rotated", found.id, label=found.name)
     return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
 
 
@@ -125,7 +125,7 @@ def revoke_key(tx: Transaction, call: Call) -> Response:
     if found.revoked_at is not None:
         raise NotFoundProblem("key_revoked", "This API key is revoked already.")
     key_store.revoke_key(tx, key_id=found.id, now=call.now)
-    call.note(tx, "api_key.revoked", found.id)
+    call.note(tx, "api_key.revoked", found.id, label=found.name)
     return json_response(_record(tx, ApiKeyRecord, _get(tx, found.id)))
 
 

@@ -43,6 +43,7 @@ class AuditRowRecord(msgspec.Struct, kw_only=True, rename="camel"):
     action: str
     resource_type: str
     resource_id: str | None
+    resource_label: str | None
     workspace_id: Uuid | None
     changed: list[str]
     counts: dict[str, Count]
@@ -118,6 +119,7 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
         action=row.action,
         resource_type=row.action.rpartition(".")[0],
         resource_id=row.resource_id or None,
+        resource_label=row.resource_label or None,
         workspace_id=row.workspace_id or None,
         changed=json.loads(row.changed),
         counts=json.loads(row.counts),

@@ -60,18 +60,25 @@ def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: boo
     emits = is_subscribed(tx, call, call.workspace_id, "block.deleted")
     deleted = [store.get_placed(tx, call.workspace_id, block_id) for block_id in subtree] if emits else []
     store.delete_subtree(tx, call, placed.block, count=len(subtree))
-    call.note(tx, "block.deleted", placed.block.id, workspace_id=call.workspace_id, counts={"deleted": len(subtree)})
+    call.note(
+        tx,
+        "block.deleted",
+        placed.block.id,
+        label=placed.block.label,
+        workspace_id=call.workspace_id,
+        counts={"deleted": len(subtree)},
+    )
     emit(tx, call, call.workspace_id, *(_event("deleted", one) for one in deleted))  # one for each block (contract B6)
 
 
 def record_creation(tx: Transaction, author: Author, placed: PlacedBlock) -> None:
     """Record and emit that a block was created."""
-    record_change(tx, author, placed.block.workspace_id, _event("created", placed))
+    record_change(tx, author, placed.block.workspace_id, _event("created", placed), label=placed.block.label)
 
 
 def _record_update(tx: Transaction, call: Call, *, before: PlacedBlock, after: PlacedBlock) -> None:
     if previous := changed_members(block_record(before), block_record(after)):
-        record_change(tx, call, after.block.workspace_id, _event("updated", after, previous))
+        record_change(tx, call, after.block.workspace_id, _event("updated", after, previous), label=after.block.label)
 
 
 def _event(verb: str, placed: PlacedBlock, previous: Mapping[str, Any] = _NOTHING) -> DomainEvent:

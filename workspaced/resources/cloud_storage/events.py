@@ -25,7 +25,7 @@ def read_record(reader: ReadTransaction, file: StoredFile) -> FileRecord:
 def emit_available(tx: Transaction, call: Call, *, before: FileRecord | None, after: StoredFile) -> None:
     """Record and emit that a file is available (``before`` None), or has another version."""
     if before is None:
-        record_change(tx, call, after.workspace_id, _event(tx, "file.created", after))
+        record_change(tx, call, after.workspace_id, _event(tx, "file.created", after), label=after.file_name)
     else:
         emit_updated(tx, call, before=before, after=after)
 
@@ -33,12 +33,12 @@ def emit_available(tx: Transaction, call: Call, *, before: FileRecord | None, af
 def emit_updated(tx: Transaction, call: Call, *, before: FileRecord, after: StoredFile) -> None:
     """Record and emit which members of a file changed."""
     previous = changed_members(before, read_record(tx, after), unless=_FOLLOWING_MEMBERS)
-    record_change(tx, call, after.workspace_id, _event(tx, "file.updated", after, **previous))
+    record_change(tx, call, after.workspace_id, _event(tx, "file.updated", after, **previous), label=after.file_name)
 
 
 def emit_deleted(tx: Transaction, call: Call, file: StoredFile) -> None:
     """Record and emit the deletion of a file. Call this before the deletion."""
-    record_change(tx, call, file.workspace_id, _event(tx, "file.deleted", file))
+    record_change(tx, call, file.workspace_id, _event(tx, "file.deleted", file), label=file.file_name)
 
 
 def emit_metadata(tx: Transaction, call: Call, *, before: StoredFile, after: StoredFile) -> None:
@@ -49,7 +49,7 @@ def emit_metadata(tx: Transaction, call: Call, *, before: StoredFile, after: Sto
         record=metadata_record(after),
         previous={"metadata": msgspec.Raw(before.metadata.encode())},
     )
-    record_change(tx, call, after.workspace_id, event)
+    record_change(tx, call, after.workspace_id, event, label=after.file_name)
 
 
 def emit_conversion(tx: Transaction, origin: Origin, verb: str, file: StoredFile) -> None:
@@ -59,7 +59,7 @@ def emit_conversion(tx: Transaction, origin: Origin, verb: str, file: StoredFile
 
 def note_retry(tx: Transaction, call: Call, file: StoredFile) -> None:
     """Record that another conversion was requested; the event follows when it starts."""
-    call.note(tx, "cloud_storage.conversion.retried", file.id, workspace_id=file.workspace_id)
+    call.note(tx, "cloud_storage.conversion.retried", file.id, label=file.file_name, workspace_id=file.workspace_id)
 
 
 def _event(tx: Transaction, kind: str, file: StoredFile, **previous: object) -> DomainEvent:

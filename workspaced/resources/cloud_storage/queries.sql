@@ -152,7 +152,7 @@ WHERE w.id = :workspace_id OR :workspace_id = ''
 ORDER BY f.created_at, f.id
 
 -- name: find_any
-SELECT w.number, w.id, f.deleted_at, w.deleted_at
+SELECT w.number, w.id, f.deleted_at, w.deleted_at, f.file_name
 FROM cloud_file f JOIN workspace w ON w.number = f.workspace WHERE f.id = :id
 
 -- name: restore

@@ -83,7 +83,7 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
     row = tx.one(_SQL["find_any"], {"id": file_id})
     if row is None:
         raise NotFoundProblem("file_not_found", f"There is no file {file_id}, deleted or not.")
-    workspace, workspace_id, deleted_at, workspace_deleted_at = row
+    workspace, workspace_id, deleted_at, workspace_deleted_at, name = row
     if workspace_deleted_at is not None:
         raise ConflictProblem(
             "workspace_deleted",
@@ -95,5 +95,7 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
     values = {"now": now, "actor": SYSTEM.principal}
     tx.run(_SQL["restore"], {"id": file_id, **values})
     tx.run(_SQL["raise_workspace_version"], {"workspace": workspace, **values})
-    action = AuditAction(action="cloud_storage.file.restored", resource_id=file_id, workspace_id=workspace_id)
+    action = AuditAction(
+        action="cloud_storage.file.restored", resource_id=file_id, resource_label=name, workspace_id=workspace_id
+    )
     note(tx, SYSTEM, action, now=now)

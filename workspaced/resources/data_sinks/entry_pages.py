@@ -4,8 +4,9 @@ By default the response has all entries of a sink. ``take``, ``skip``, ``cursor`
 select a page. They are query parameters, because any path segment below a sink can be the key of an entry.
 
 The work for a page is bounded for sinks of any size. It reads an index from the cursor on, and examines at most
-`Limits.walked_rows` entries, both for ``skip`` and for ``search``. A page of a search may therefore have fewer entries than
-``take``, or none, and still have a next page. ``sortedBy=updatedAt`` has no index, and is rejected for larger sinks.
+`Limits.walked_rows` entries, for ``skip``, ``search`` and filters. A page of a search may therefore have fewer entries than
+``take``, or none, and still have a next page. Only ``key`` and ``createdAt`` have an index. Another order is rejected for larger
+sinks, unless ``prefix`` selects a small range of keys.
 A search of values also ends after `Limits.searched_characters`, because values differ much in length. It is never counted.
 """
 
@@ -13,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from workspaced.core.problems import Invalid
 from workspaced.core.text import normalised
 from workspaced.http.pagination import Cursor, Page, read_page
+from workspaced.resources.data_sinks.entry_filters import EntryFilters, read_filters
 from workspaced.resources.data_sinks.entry_store import CHUNK_ROWS, read_id_offset
 from workspaced.resources.data_sinks.sink_address import id_digits, row_number
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
@@ -26,17 +28,25 @@ from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import ReadTransaction, Row
 from workspaced.storage.statements import load_statements
 
-SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
+_ORDERS: Final = {
+    "": "created",
+    "key": "key",
+    "createdAt": "created",
+    "updatedAt": "updated",
+    "naturalKey": "natural",
+    "value": "value",
+    "dataType": "type",
+    "updatedBy": "author",
+}
+_INDEXED: Final = frozenset({"created", "key"})
+SORTABLE: Final = frozenset(_ORDERS.keys() - {""})
 FORMATS: Final = ("json", "csv")
 SEARCHED: Final = ("key", "value", "all")
 """What ``searchIn`` may be: keys, values, or both."""
 _VALUES_STEP: Final = 2_000
 """The most entries between two looks at the length of the values that were searched."""
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
-_ORDERS = {"": "created", "key": "key", "createdAt": "created", "updatedAt": "updated"}
 _ALL = 2**62
-# Sorts after every key: no key begins with this number of the last code point, because PostgreSQL's index limits its length.
-_AFTER_EVERY_KEY = "\U0010ffff" * 1_024
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
@@ -51,6 +61,7 @@ class Listing:
     given: str
     search: str
     searched: str
+    filters: EntryFilters
     form: str
     walk: int
     characters: int
@@ -63,11 +74,12 @@ class Listing:
     @property
     def partial(self) -> bool:
         """Whether the query selects a part of the entries, or another order."""
-        return self.page.paged or bool(self.search) or bool(self.page.sorted_by) or self.page.descending
+        chosen = bool(self.search) or self.filters.given
+        return self.page.paged or chosen or bool(self.page.sorted_by) or self.page.descending
 
     @property
     def order(self) -> str:
-        """The order of the statements: ``created``, ``key`` or ``updated``."""
+        """The order of the statements, one of the values of `_ORDERS`."""
         return _ORDERS[self.page.sorted_by]
 
     @property
@@ -124,6 +136,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
         given=given,
         search=search,
         searched=searched,
+        filters=read_filters(query, limits),
         form=form,
         walk=limits.walked_rows,
         characters=limits.searched_characters,
@@ -137,31 +150,52 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
         Invalid: the cursor is of another order, or the sink has too many entries for the order.
     """
     page = listing.page
-    large = sink.entry_count > listing.walk
-    if large and listing.order == "updated":
-        raise Invalid(
-            "too_many_to_sort",
-            f"sortedBy=updatedAt is possible up to {listing.walk} entries; this sink has {sink.entry_count}. "
-            "Sort by createdAt or key.",
-        )
     values = _values(reader, sink, listing)
-    if listing.has_values and listing.order == "updated":
-        raise Invalid("bad_sorted_by", "A search of values is possible in the order of createdAt or key.")
-    total = None if listing.search and (large or listing.has_values) else _count(reader, sink, listing)
+    records = _range_size(reader, sink, listing, values)
+    large = records > listing.walk
+    if listing.order not in _INDEXED:
+        if large:
+            raise Invalid(
+                "too_many_to_sort",
+                f"sortedBy={page.sorted_by} is possible up to {listing.walk} entries; this sink has {sink.entry_count}. "
+                "Sort by createdAt or key, or choose fewer entries by prefix.",
+            )
+        if listing.has_values:
+            raise Invalid("bad_sorted_by", "A search of values is possible in the order of createdAt or key.")
+    total = None if _is_chosen(listing) and (large or listing.has_values) else _count(reader, listing, values, records)
     name = f"{listing.order}_{listing.direction}"
-    suffix = "_search_values" if listing.has_values else "_search"
-    searched = f"{name}{suffix}" if listing.search and listing.order != "updated" else name
+    searched = f"{name}{_suffix(listing)}"
     if page.take is None:
         chunks = reader.chunks(_SQL[searched], {**values, "take": _ALL, "walk": _ALL}, CHUNK_ROWS)
-        return EntryPage(rows=chunks, records=sink.entry_count if total is None else total, total=total, next="")
+        return EntryPage(rows=chunks, records=records if total is None else total, total=total, next="")
     if searched != name:
         found = _search(reader, listing, searched, values)
         rows, following = found.rows, "" if found.next_after is None else _cursor_at(reader, listing, found.next_after)
     else:
         rows = reader.all(_SQL[name], {**values, "take": page.take + 1})
-        following = _cursor(reader, listing, rows[page.take - 1]) if len(rows) > page.take else ""
+        following = _cursor(reader, listing, values, rows[page.take - 1]) if len(rows) > page.take else ""
         del rows[page.take :]
     return EntryPage(rows=iter([rows] if rows else []), records=len(rows), total=total, next=following)
+
+
+def _is_chosen(listing: Listing) -> bool:
+    return bool(listing.search) or listing.filters.given
+
+
+def _range_size(reader: ReadTransaction, sink: StoredSink, listing: Listing, values: Mapping[str, object]) -> int:
+    """Return the number of entries with the prefix, counted up to one more than the walk."""
+    if not listing.filters.prefix or sink.entry_count <= listing.walk:
+        return sink.entry_count
+    return int(reader.existing(_SQL["count_range"], {**values, "walk": listing.walk + 1})[0])
+
+
+def _suffix(listing: Listing) -> str:
+    """Return the end of the name of the statement that examines entries in the order of an index; empty: a plain page."""
+    if listing.order not in _INDEXED:
+        return ""
+    if listing.filters.given:
+        return "_filter"
+    return "" if not listing.search else "_search_values" if listing.has_values else "_search"
 
 
 def _search(
@@ -169,6 +203,8 @@ def _search(
 ) -> Walked[int | str]:
     """Return what the statement ``searched`` finds. A search of values also ends by the characters that it examined."""
     name = f"{listing.order}_{listing.direction}"
+    if listing.filters.given and listing.order == "key":
+        name = searched
     characters = 0
 
     def matching(after: int | str, count: int, most: int) -> list[Row]:
@@ -205,11 +241,10 @@ def _position(listing: Listing, row: Row) -> int | str:
     return entry.number if listing.order == "created" else entry.key
 
 
-def _count(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> int:
-    if listing.pattern is None:
-        return sink.entry_count
-    row = reader.one(_SQL["count"], {"sink": sink.number, "pattern": listing.pattern})
-    return int(row[0]) if row else 0
+def _count(reader: ReadTransaction, listing: Listing, values: Mapping[str, object], records: int) -> int:
+    if listing.filters.given:
+        return int(reader.existing(_SQL["count_filter"], values)[0])
+    return int(reader.existing(_SQL["count"], values)[0]) if listing.search else records
 
 
 def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
@@ -220,7 +255,9 @@ def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict
         "pattern": listing.pattern,
         "exact": listing.exact_pattern,
         "skip": page.skip,
-        "keys": int(listing.searched == "all"),
+        "keys": int(listing.searched != "value"),
+        "texts": int(listing.searched != "key"),
+        **listing.filters.values,
     }
     position = page.cursor.position if page.cursor else None
     match listing.order:
@@ -228,15 +265,22 @@ def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict
             first = _ALL if page.descending else -1
             return {**values, "after": first if position is None else _number(reader, position)}
         case "key":
-            first_key = _AFTER_EVERY_KEY if page.descending else ""
-            return {**values, "after": first_key if position is None else _texts(position, 1)[0]}
-        case _:
+            low, high = listing.filters.low, listing.filters.high
+            first_key, bound = (high, low) if page.descending else (low, high)
+            return {**values, "bound": bound, "after": first_key if position is None else _texts(position, 1)[0]}
+        case "updated":
             if position is None:
                 return {**values, "instant": _ALL if page.descending else -_ALL, "after": ""}
             instant, key = _texts(position, 2)
-            if not (instant.isascii() and instant.isdigit() and len(instant) < 18):
-                raise Cursor.refused()
-            return {**values, "instant": int(instant), "after": key}
+            return {**values, "instant": _whole(instant), "after": key}
+        case _:
+            return values if position is None else {**values, "skip": _whole(_texts(position, 1)[0])}
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 18):
+        raise Cursor.refused()
+    return int(text)
 
 
 def _number(reader: ReadTransaction, position: tuple[str, ...]) -> int:
@@ -252,11 +296,16 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
     return position
 
 
-def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
-    """Return the cursor of the page that begins after an entry."""
+def _cursor(reader: ReadTransaction, listing: Listing, values: Mapping[str, Any], row: Row) -> str:
+    """Return the cursor of the page that begins after an entry.
+
+    An order by a computed value has no position that an index finds. Its cursor has the number of the entries before the page.
+    """
     entry = StoredEntry._make(row)
     if listing.order == "updated":
         return listing.page.cursor_after(str(entry.updated_at), entry.key)
+    if listing.order not in _INDEXED:
+        return listing.page.cursor_after(str(values["skip"] + (listing.page.take or 0)))
     return _cursor_at(reader, listing, _position(listing, row))
 
 

@@ -11,6 +11,86 @@ number, id, key, value, data_type, observed_at, version, created_at, updated_at,
 -- For sinks of bounded size only.
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
 
+-- name: filter_matches
+-- The search and the filters. Keys are between :low and :high, both excluded.
+(CAST(:pattern AS TEXT) IS NULL
+     OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+     OR (:texts = 1 AND (lower(value) LIKE :pattern ESCAPE '\'
+                         OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\'))))
+    AND key > :low AND key < :high
+    AND (CAST(:data_type AS TEXT) IS NULL OR data_type = :data_type)
+    AND (CAST(:author AS TEXT) IS NULL OR updated_by = :author)
+    AND updated_at >= :since AND updated_at < :until
+    AND (:ranged = 0 OR number_of(value) BETWEEN :least AND :most)
+
+-- name: count_range
+-- The number of keys between :low and :high, up to :walk.
+SELECT count(*)
+FROM (SELECT 1 FROM data_sink_entry WHERE sink = :sink AND key > :low AND key < :high LIMIT :walk) AS walked
+
+-- name: next_entry
+SELECT {columns}
+FROM data_sink_entry WHERE sink = :sink AND key > :after AND key < :high ORDER BY key LIMIT 1
+
+-- name: count_filter
+-- For ranges of bounded size only.
+SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
+
+-- name: created_asc_filter
+SELECT {columns}
+FROM (SELECT {columns}
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
+WHERE {filter_matches}
+ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
+
+-- name: key_asc_filter
+-- :bound is the end of the range of keys.
+SELECT {columns}
+FROM (SELECT {columns}
+      FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
+WHERE {filter_matches}
+ORDER BY key{| DESC} LIMIT :take OFFSET :skip
+
+-- name: key_asc_filter_span
+SELECT {max|min}(key), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT key, value FROM data_sink_entry
+      WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
+
+-- name: key_asc_filter_end
+SELECT key FROM data_sink_entry
+WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
+
+-- name: natural_asc
+-- No index has this order and the next ones: they are for ranges of bounded size only, as updated_asc is.
+SELECT {columns}
+FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
+                 ORDER BY natural_key(key){| DESC}, key{| DESC} LIMIT :take OFFSET :skip)
+ORDER BY natural_key(key){| DESC}, key{| DESC}
+
+-- name: value_asc
+-- Numbers, then other texts, then nulls.
+SELECT {columns}
+FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
+                 ORDER BY number_of(value) IS NULL, number_of(value){| DESC}, value IS NULL, value{| DESC}, key
+                 LIMIT :take OFFSET :skip)
+ORDER BY number_of(value) IS NULL, number_of(value){| DESC}, value IS NULL, value{| DESC}, key
+
+-- name: type_asc
+SELECT {columns}
+FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
+                 ORDER BY data_type{| DESC}, key LIMIT :take OFFSET :skip)
+ORDER BY data_type{| DESC}, key
+
+-- name: author_asc
+SELECT {columns}
+FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink = :sink AND {filter_matches}
+                 ORDER BY updated_by{| DESC}, key LIMIT :take OFFSET :skip)
+ORDER BY updated_by{| DESC}, key
+
 -- name: created_asc
 SELECT {columns}
 FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after
@@ -78,7 +158,7 @@ SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry
-    WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+    WHERE sink = :sink AND {filter_matches}
       AND (updated_at > :instant OR (updated_at = :instant AND key > :after))
     ORDER BY updated_at, key LIMIT :take OFFSET :skip)
 ORDER BY updated_at, key
@@ -88,7 +168,7 @@ SELECT {columns}
 FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry
-    WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+    WHERE sink = :sink AND {filter_matches}
       AND (updated_at < :instant OR (updated_at = :instant AND key > :after))
     ORDER BY updated_at DESC, key LIMIT :take OFFSET :skip)
 ORDER BY updated_at DESC, key

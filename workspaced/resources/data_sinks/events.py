@@ -38,12 +38,12 @@ def record_sink(
         previous = changed_members(sink_record(before, call.settings), record)
         if previous:
             event = DomainEvent(type=kind, id=sink.id, record=record, previous=previous)
-            record_change(tx, call, sink.workspace_id, event)
+            record_change(tx, call, sink.workspace_id, event, label=sink.label)
         else:
-            call.note(tx, kind, sink.id, workspace_id=sink.workspace_id)
+            call.note(tx, kind, sink.id, label=sink.label, workspace_id=sink.workspace_id)
     else:
         event = DomainEvent(type=kind, id=sink.id, record=msgspec.Raw(body) if body else record)
-        record_change(tx, call, sink.workspace_id, event, counts={"entries": sink.entry_count})
+        record_change(tx, call, sink.workspace_id, event, label=sink.label, counts={"entries": sink.entry_count})
 
 
 def record_entry(
@@ -66,7 +66,9 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
         origin = text_of_origin(tx, after.origin) if after and after.origin is not None else ""
-        call.note(tx, action, entry.id, workspace_id=call.workspace_id, changed=changed, origin=origin)
+        call.note(
+            tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed, origin=origin
+        )
         if emits:
             emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
@@ -81,6 +83,7 @@ def record_bulk(
             tx,
             "data_sink.mass_updated",
             sink.id,
+            label=sink.label,
             workspace_id=sink.workspace_id,
             counts=tally.written,
             origin=origins_text(origins),

@@ -62,7 +62,7 @@ def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) 
         kept = {"changes": sink.history_changes, "days": sink.history_days, **changes}
         history_store.configure(tx, call, sink, **kept)
         changed = tuple(f"history.{name}" for name in changes)
-        call.note(tx, "data_sink.updated", sink.id, workspace_id=sink.workspace_id, changed=changed)
+        call.note(tx, "data_sink.updated", sink.id, label=sink.label, workspace_id=sink.workspace_id, changed=changed)
         sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
     return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 

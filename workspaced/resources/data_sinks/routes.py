@@ -11,6 +11,7 @@ from workspaced.http.description import Parameter, RequestBody, Success, links, 
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Operation, PathHeaders
 from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_routes
+from workspaced.resources.data_sinks.entry_filters import filter_parameters
 from workspaced.resources.data_sinks.entry_pages import FORMATS, SEARCHED
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
 from workspaced.resources.data_sinks.records import WITH_ORIGIN, DataSinkEntryRecord, DataSinkOnlyRecord
@@ -77,6 +78,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                     "and is possible in the order of createdAt or key.",
                     choice(*SEARCHED),
                 ),
+                *filter_parameters(limits),
                 Parameter("format", "csv: the entries only, with a header line.", choice(*FORMATS)),
                 WITH_ORIGIN,
                 *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),

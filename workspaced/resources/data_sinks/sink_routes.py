@@ -42,12 +42,14 @@ async def get_sink(call: Call) -> Response:
     """Get a data sink (contract DS1).
 
     The sink with all its entries in the order of their creation; entries of one request are ordered by key. The query selects the
-    entries of a search, another order, a page, or CSV. A page of a search examines at most $walked_rows entries: it may
-    have fewer than `take`, or none, and still a Link rel=next. For a sink with more entries than that, a search is not
-    counted, and sortedBy=updatedAt is rejected.
+    entries of a search, filters, another order, a page, or CSV. A page of a search or of filters examines at most $walked_rows
+    entries: it may have fewer than `take`, or none, and still a Link rel=next. For a sink with more entries than that, a search
+    and filters are not counted, and only `key` and `createdAt` sort it, unless `prefix` selects fewer entries. `naturalKey`:
+    2 before 10. `value`: numbers by their size, then other texts, then nulls.
     200: The sink.
     """
     listing = read_listing(call.query, call.settings.limits)
+    has_origins = call.flag("origin", default=False)
 
     def contents(reader: ReadTransaction) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
@@ -66,7 +68,7 @@ async def get_sink(call: Call) -> Response:
         return Contents(
             headers=(tag, *headers),
             records=records,
-            parts=csv_parts(rows) if as_csv else _sink_parts(reader, rows, sink, call),
+            parts=csv_parts(rows) if as_csv else _sink_parts(reader, rows, sink, call, has_origins=has_origins),
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
@@ -167,12 +169,11 @@ def _select_sinks(reader: ReadTransaction, call: Call, page: Page) -> tuple[int,
 
 
 def _sink_parts(
-    reader: ReadTransaction, chunks: Iterator[list[Row]], sink: StoredSink, call: Call
+    reader: ReadTransaction, chunks: Iterator[list[Row]], sink: StoredSink, call: Call, *, has_origins: bool = False
 ) -> Iterator[bytes]:
-    wants_origin = call.flag("origin", default=False)
     yield open_sink(sink, call.settings)
     for index, rows in enumerate(chunks):
-        origins = find_origins(reader, [row[-1] for row in rows]) if wants_origin else None
+        origins = find_origins(reader, [row[-1] for row in rows]) if has_origins else None
         yield (b"," if index else b"") + joined_entries(rows, sink.id, origins)
     yield b"]}"
 

@@ -95,6 +95,7 @@ UPDATE webhook
 SET enabled = 0, disabled_reason = :reason, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = 'system'
 WHERE number = :number AND enabled = 1
+RETURNING label
 
 -- name: count_deliveries
 -- Among at most :walk deliveries: how many there are, and how many of them have the status.

@@ -293,9 +293,11 @@ def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcom
 
 def _disable(tx: Transaction, number: int, webhook_id: str, reason: str, *, now: int) -> str | None:
     """Disable the webhook and return the reason; None if it was disabled before."""
-    if not tx.run(_SQL["disable"], {"number": number, "reason": reason, "now": now}):
+    disabled = tx.one(_SQL["disable"], {"number": number, "reason": reason, "now": now})
+    if disabled is None:
         return None
-    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook_id), now=now)
+    action = AuditAction(action="webhook.disabled", resource_id=webhook_id, resource_label=disabled[0])
+    audit.note(tx, SYSTEM, action, now=now)
     return reason
 
 

@@ -88,7 +88,7 @@ class _WebhookOperations:
         new = with_defaults(given, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
         store.create_webhook(tx, call, self._secret_box, new, webhook_id=webhook_id)
-        call.note(tx, "webhook.created", webhook_id)
+        call.note(tx, "webhook.created", webhook_id, label=new.label)
         return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
 
     async def get_webhook(self, call: Call) -> Response:
@@ -109,7 +109,7 @@ class _WebhookOperations:
         webhook = self._get_by_path(tx, call)
         call.require_match(webhook.version)
         store.delete_webhook(tx, webhook)
-        call.note(tx, "webhook.deleted", webhook.id)
+        call.note(tx, "webhook.deleted", webhook.id, label=webhook.definition.label)
         return json_response(_visible_record(webhook, call), headers=_NO_STORE)
 
     def update_webhook(self, tx: Transaction, call: Call, wanted: WebhookChanges) -> Response:
@@ -132,7 +132,7 @@ class _WebhookOperations:
         definition = webhook.definition.model_copy(update=given)
         if definition != webhook.definition:
             store.update_webhook(tx, call, self._secret_box, webhook, definition)
-            call.note(tx, "webhook.updated", webhook.id, changed=tuple(sorted(given)))
+            call.note(tx, "webhook.updated", webhook.id, label=definition.label, changed=tuple(sorted(given)))
         if secret and not secrets.compare_digest(secret, webhook.secret):
             self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
         return _current_response(call, self._get_by_path(tx, call))
@@ -152,7 +152,7 @@ class _WebhookOperations:
     def _rotate(
         self, tx: Transaction, call: Call, webhook: StoredWebhook, *, secret: str | None, grace_seconds: int
     ) -> None:
-        call.note(tx, "webhook.secret_rotated", webhook.id)
+        call.note(tx, "webhook.secret_rotated", webhook.id, label=webhook.definition.label)
         store.rotate_secret(tx, call, self._secret_box, webhook, secret=secret, grace_seconds=grace_seconds)
 
 

@@ -187,7 +187,8 @@ def enable_readable(tx: Transaction, secret_box: SecretBox, *, now: int) -> int:
         except SecretsSealed:
             continue
         count += tx.run(_SQL["enable"], {"number": number, "now": now})
-        audit.note(tx, SYSTEM, AuditAction(action="webhook.enabled", resource_id=webhook.id), now=now)
+        action = AuditAction(action="webhook.enabled", resource_id=webhook.id, resource_label=webhook.definition.label)
+        audit.note(tx, SYSTEM, action, now=now)
     if count:
         tx.notify(DELIVERIES)
     return count

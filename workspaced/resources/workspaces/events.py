@@ -36,4 +36,4 @@ def emit_deleted(tx: Transaction, call: Call, workspace: StoredWorkspace) -> Non
 def _record(tx: Transaction, author: Author, verb: str, workspace: StoredWorkspace, **previous: object) -> None:
     record = workspace_record(workspace, store.list_contents(tx, workspace))
     event = DomainEvent(type=f"workspace.{verb}", id=workspace.id, record=record, previous=previous)
-    record_change(tx, author, workspace.id, event)
+    record_change(tx, author, workspace.id, event, label=workspace.label)

@@ -50,7 +50,7 @@ WHERE number = :number
 SELECT id, label, created_at, deleted_at, purging FROM workspace ORDER BY created_at, id
 
 -- name: find_any
-SELECT deleted_at, purging FROM workspace WHERE id = :id
+SELECT deleted_at, purging, label FROM workspace WHERE id = :id
 
 -- name: restore
 UPDATE workspace

@@ -50,7 +50,9 @@ def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
     if row[1]:
         raise ConflictProblem("purge_begun", f"Workspace {workspace_id} can't be restored: its purge has started.")
     tx.run(_SQL["restore"], {"id": workspace_id, "now": now, "actor": SYSTEM.principal})
-    action = AuditAction(action="workspace.restored", resource_id=workspace_id, workspace_id=workspace_id)
+    action = AuditAction(
+        action="workspace.restored", resource_id=workspace_id, resource_label=row[2], workspace_id=workspace_id
+    )
     note(tx, SYSTEM, action, now=now)
 
 

@@ -49,7 +49,9 @@ function startGrid(table) {
   const body = table.tBodies[0];
   const undoButton = byId("undo");
   const stackName = `undo ${address}`;
-  const cells = () => Array.from(body.querySelectorAll(EDITABLE));
+  const hidden = () => (table.dataset.hidden || "").split(" ");
+  const width = () => Object.keys(FIELDS).filter((label) => !hidden().includes(label)).length;
+  const cells = () => Array.from(body.querySelectorAll(EDITABLE)).filter((cell) => !hidden().includes(cell.dataset.label));
   let current = null; // the key and the column of the cell that Tab reaches
 
   function nameOf(cell) {
@@ -74,11 +76,10 @@ function startGrid(table) {
 
   function moved(cell, rows, columns) {
     const all = cells();
-    const width = Object.keys(FIELDS).length;
     const index = all.indexOf(cell);
-    const column = (index % width) + columns;
-    if (column < 0 || column >= width) return rows === 0 && columns !== 0 && Math.abs(columns) === 1 ? null : cell;
-    return all[index + rows * width + columns] || null;
+    const column = (index % width()) + columns;
+    if (column < 0 || column >= width()) return rows === 0 && columns !== 0 && Math.abs(columns) === 1 ? null : cell;
+    return all[index + rows * width() + columns] || null;
   }
 
   // The stack of actions that can be undone, the last one last; it outlives a change of the page.
@@ -225,8 +226,8 @@ function startGrid(table) {
         event.preventDefault();
         const back = event.shiftKey ? -1 : 1;
         const index = cells().indexOf(cell) + back;
-        const width = Object.keys(FIELDS).length;
-        commit(Math.floor(index / width) - Math.floor((index - back) / width), (index % width) - ((index - back) % width));
+        const before = index - back;
+        commit(Math.floor(index / width()) - Math.floor(before / width()), (index % width()) - (before % width()));
       }
       event.stopPropagation();
     });
@@ -243,7 +244,7 @@ function startGrid(table) {
     const row = cell.parentElement;
     const { key, shown } = row.dataset;
     const all = cells();
-    const next = all[all.indexOf(cell) + 2] || all[all.indexOf(cell) - 2];
+    const next = all[all.indexOf(cell) + width()] || all[all.indexOf(cell) - width()];
     const name = next && nameOf(next);
     const result = await act({ action: "delete", key, shown }, `${key} deleted`);
     if (result.problem) {
@@ -319,7 +320,6 @@ function startGrid(table) {
 
   table.setAttribute("role", "grid");
   table.setAttribute("aria-describedby", "keys");
-  byId("keys").hidden = false;
   document.addEventListener("rows", prepare);
   prepare();
   keep(stack());

@@ -135,12 +135,13 @@ for (const secret of document.querySelectorAll("input[readonly]")) {
   if (document.activeElement === secret) secret.select();
 }
 
-// A part of the page that waits for a worker of the service is read again until it does not wait.
+// A part of the page that waits for a worker of the service is read again until it does not wait. Returns what reads it now.
 // Unchanged elements stay the same ones, so that focus and selection in them remain.
 function refresh(part) {
   const htmlOf = (parent) => Array.from(parent.children, (one) => one.outerHTML);
   let before = htmlOf(part); // as the service rendered it: other scripts change elements afterwards
   let pause = 500;
+  let timer = 0;
 
   function show(next) {
     const after = htmlOf(next);
@@ -163,6 +164,7 @@ function refresh(part) {
   }
 
   async function look() {
+    clearTimeout(timer);
     if (!document.hidden) {
       try {
         const response = await fetch(location.href, { credentials: "same-origin" });
@@ -178,11 +180,16 @@ function refresh(part) {
       }
     }
     pause = Math.min(pause * 1.5, 15_000);
-    setTimeout(look, pause);
+    clearTimeout(timer);
+    timer = setTimeout(look, pause);
   }
 
-  setTimeout(look, pause);
+  if ("waits" in part.dataset) timer = setTimeout(look, pause);
+  return () => {
+    pause = 500;
+    return look();
+  };
 }
 
-for (const part of document.querySelectorAll("[data-waits]")) refresh(part);
+const readAgain = new Map(Array.from(document.querySelectorAll("[data-waits], #files"), (part) => [part.id, refresh(part)]));
 if (status && window.EventSource) follow(status.dataset.from);

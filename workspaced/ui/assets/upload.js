@@ -68,7 +68,9 @@ async function sendAll() {
     all = (await send(file, line)) && all;
   }
   sending = false;
-  byId("upload-reload").hidden = false;
+  const readList = readAgain.get("files");
+  if (readList) await readList();
+  else byId("upload-reload").hidden = false;
   byId("upload-status").textContent = all ? "All files are uploaded." : "Some files are not uploaded; the list says why.";
 }
 
@@ -94,6 +96,7 @@ function add(files) {
     list.append(line);
     queue.push([file, line]);
   }
+  byId("upload-status").textContent = "";
   sendAll();
 }
 

@@ -19,7 +19,7 @@ from workspaced.core.problems import Invalid
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import see_other
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView, shown_digest
+from workspaced.ui.renderer import PageView, shown_digest, title_of
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["line", "text", "lines", "number", "json", "check", "choice", "several", "secret"]
@@ -45,7 +45,8 @@ class FormField:
 
     ``longest`` None: the service checks the length alone. ``options``: the values and labels of a choice.
     If several may be chosen, the value has one choice on each line, as the kind ``lines``. A secret is typed, and never shown.
-    A name with a dot is the path of an object's member. Fields that are ``rare`` are folded.
+    A name with a dot is the path of an object's member. Fields that are ``rare`` are folded, unless one has an error or another
+    value than ``default``.
     """
 
     name: str
@@ -59,6 +60,12 @@ class FormField:
     error: str = ""
     present: str | None = None
     rare: bool = False
+    default: str = ""
+
+    @property
+    def is_notable(self) -> bool:
+        """Return whether the user has to see the field, also if it is rare."""
+        return bool(self.error) or self.present is not None or self.value != self.default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +108,7 @@ class FormPage:
         """Return the page."""
         return PageView(
             template="edit/form.html",
-            title=self.title,
+            title=title_of(self.title, *(label for _, label in reversed(self.trail[1:]))),
             section=self.section,
             values={"form": self},
             status=self.status,
@@ -139,7 +146,8 @@ def schema_fields(
 ) -> list[FormField]:
     """Return a field for each member of a body but its id: first the members ``first``, then the remaining members, folded.
 
-    Kinds, labels and hints follow from the schema. ``more``: further fields of `FormField`, by the name of the member.
+    Kinds, labels and hints follow from the schema. ``more``: further fields of `FormField`, by the name of the member. A value
+    there is the default.
     """
     fields: list[FormField] = []
     members = schema["properties"]
@@ -150,7 +158,7 @@ def schema_fields(
         for part, member in parts.items():
             field = _schema_field(part, member)
             other = {"required": part in schema.get("required", ()), "rare": name not in first, **more.get(part, {})}
-            fields.append(dataclasses.replace(field, **other))
+            fields.append(dataclasses.replace(field, **other, default=other.get("value", "")))
     return fields
 
 

@@ -22,7 +22,7 @@ from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
 from workspaced.ui.entries import IMPORTED
 from workspaced.ui.page_request import PageRefused, PageRequest
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
 
 ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
@@ -91,7 +91,11 @@ class TableImport:
             except Problem as problem:
                 values["problem"], status = problem.detail, problem.status
         return PageView(
-            template="edit/import.html", title="Import a table", section=SECTION, values=values, status=status
+            template="edit/import.html",
+            title=title_of("Import a table", sink["label"], workspace["label"]),
+            section=SECTION,
+            values=values,
+            status=status,
         )
 
 

@@ -29,29 +29,26 @@ from workspaced.ui.webhooks import SECTION, is_owner
 _ALL: Final[Link] = (address("webhooks"), "Webhooks")
 _CONNECTION: Final = "oauthConnection"
 _OWNED: Final = ("headers", "signingSecret")
-_FIRST: Final = (
-    *(
-        "url",
-        "label",
-        "enabled",
-        "dataEvents",
-        "workspaceIds",
-        "ignoreClientIds",
-        "coalesce",
-        "inOrder",
-        "batchEntries",
-    ),
-    *(*_OWNED, _CONNECTION),
+_SHOWN: Final = ("url", "label", "dataEvents")
+_FOLDED: Final = (
+    "enabled",
+    "workspaceIds",
+    "ignoreClientIds",
+    "coalesce",
+    "inOrder",
+    "batchEntries",
+    *_OWNED,
+    _CONNECTION,
 )
 
 
-async def _fields(request: PageRequest, *, owned: bool) -> list[FormField]:
-    """Return the empty fields; with ``owned`` also those that only the owner of a webhook may see."""
+async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned: bool) -> list[FormField]:
+    """Return the empty fields, folded but for ``shown``; with ``owned`` also those that only the owner of a webhook may see."""
     kinds = ", ".join(kind["type"] for kind in (await request.get("webhooks", "event-types")).value)
     workspaces = (await request.get("workspace", take="1000", sortedBy="label")).value
-    return schema_fields(
+    fields = schema_fields(
         request.schema_of("NewWebhook"),
-        [name for name in _FIRST if owned or name not in _OWNED],
+        [*shown, *(name for name in _FOLDED if name not in shown and (owned or name not in _OWNED))],
         without=_OWNED,
         url={"label": "URL"},
         enabled={"value": "true"},
@@ -63,6 +60,7 @@ async def _fields(request: PageRequest, *, owned: bool) -> list[FormField]:
             "hint": "None selected: all that the owner of the webhook may read.",
         },
     )
+    return [dataclasses.replace(one, rare=one.name not in shown) for one in fields]
 
 
 def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
@@ -114,7 +112,7 @@ async def edit_webhook(request: PageRequest) -> PageView | Response:
     """Show the form of a webhook, or change it."""
     record = (await request.get("webhooks", request.names["webhook"])).record
     owned = is_owner(request, record)
-    fields = await _fields(request, owned=owned)
+    fields = await _fields(request, shown=[*_SHOWN, "enabled"], owned=owned)
     page = FormPage(
         title="Edit webhook",
         section=SECTION,

@@ -241,19 +241,20 @@ CREATE TABLE idempotent_answer (
 -- The audit log: one row for a change; a bulk request is one. It contains no values and no secrets. Rows are only appended, and
 -- dropped after their time. There is no foreign key, because the resource of a row may be deleted.
 CREATE TABLE audit_row (
-    number       INTEGER PRIMARY KEY,
-    at           INTEGER NOT NULL,
-    principal    TEXT NOT NULL,
-    key_id       TEXT NOT NULL,
-    client_id    TEXT NOT NULL,
-    request_id   TEXT NOT NULL,
-    address      TEXT NOT NULL,
-    action       TEXT NOT NULL,
-    resource_id  TEXT NOT NULL,
-    workspace_id TEXT NOT NULL,
-    changed      TEXT NOT NULL,             -- a JSON list of members
-    counts       TEXT NOT NULL,             -- a JSON object
-    origin       TEXT NOT NULL DEFAULT ''   -- a sentence
+    number         INTEGER PRIMARY KEY,
+    at             INTEGER NOT NULL,
+    principal      TEXT NOT NULL,
+    key_id         TEXT NOT NULL,
+    client_id      TEXT NOT NULL,
+    request_id     TEXT NOT NULL,
+    address        TEXT NOT NULL,
+    action         TEXT NOT NULL,
+    resource_id    TEXT NOT NULL,
+    resource_label TEXT NOT NULL,           -- the key, label or name at that time; empty: none
+    workspace_id   TEXT NOT NULL,
+    changed        TEXT NOT NULL,           -- a JSON list of members
+    counts         TEXT NOT NULL,           -- a JSON object
+    origin         TEXT NOT NULL DEFAULT '' -- a phrase about where the values come from
 );
 CREATE INDEX audit_row_by_workspace ON audit_row (workspace_id, at);
 CREATE INDEX audit_row_by_time ON audit_row (at);

@@ -1,0 +1,80 @@
+"""The groups that keys form by their dots and slashes: ``tank.`` of ``tank.mass`` and ``tank.volume``.
+
+A group is found by a seek in the index of keys, and so is the first key after it. So a page of groups costs the same in sinks
+of any size. Counts are exact up to a number of entries.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from workspaced.resources.data_sinks.entry_filters import AFTER_EVERY_KEY, before_prefix
+from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
+from workspaced.storage.port import ReadTransaction
+from workspaced.storage.statements import load_statements
+
+_SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
+_SEPARATOR: Final = re.compile("[./]")
+_COUNTED_AT_LEAST: Final = 1_000
+
+
+class GroupPosition(NamedTuple):
+    """A position in the order of keys: after all keys with ``prefix``, or after ``key`` if that is empty."""
+
+    prefix: str
+    key: str
+
+    @property
+    def text(self) -> str:
+        """Return a text that sorts at this position."""
+        return self.prefix + AFTER_EVERY_KEY if self.prefix else self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryGroup:
+    """A group of at least two entries by its ``prefix``, or one ``entry``. ``exact`` False: there are more than ``count``."""
+
+    prefix: str | None = None
+    entry: StoredEntry | None = None
+    count: int = 1
+    exact: bool = True
+
+    @property
+    def position(self) -> GroupPosition:
+        """Return where the next group begins."""
+        return GroupPosition(prefix=self.prefix or "", key=self.entry.key if self.entry else "")
+
+
+def read_groups(
+    reader: ReadTransaction, sink: StoredSink, prefix: str, *, after: GroupPosition | None, take: int, counted: int
+) -> tuple[list[EntryGroup], bool]:
+    """Return up to ``take`` groups below a prefix in the order of keys, and whether there are more.
+
+    ``counted``: about how many entries are counted for a page; each group counts at least a thousand.
+    """
+    groups: list[EntryGroup] = []
+    at = after.text if after else before_prefix(prefix) if prefix else ""
+    while row := reader.one(
+        _SQL["next_entry"], {"sink": sink.number, "after": at, "high": f"{prefix}{AFTER_EVERY_KEY}"}
+    ):
+        if len(groups) == take:
+            return groups, True
+        group = _group_of(reader, sink, StoredEntry._make(row), prefix, most=max(counted, _COUNTED_AT_LEAST))
+        counted -= group.count
+        groups.append(group)
+        at = group.position.text
+    return groups, False
+
+
+def _group_of(reader: ReadTransaction, sink: StoredSink, first: StoredEntry, prefix: str, *, most: int) -> EntryGroup:
+    separator = _SEPARATOR.search(first.key, len(prefix))
+    if separator is None:
+        return EntryGroup(entry=first)
+    name = first.key[: separator.end()]
+    bounds = {"sink": sink.number, "low": before_prefix(name), "high": f"{name}{AFTER_EVERY_KEY}", "walk": most + 1}
+    count = int(reader.existing(_SQL["count_range"], bounds)[0])
+    if count == 1:
+        return EntryGroup(entry=first)
+    return EntryGroup(prefix=name, count=min(count, most), exact=count <= most)

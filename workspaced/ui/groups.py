@@ -1,0 +1,45 @@
+"""The keys of a sink as a tree: one page for each group, read when its link is followed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from workspaced.core.sort_keys import natural_key
+from workspaced.ui.addresses import address
+from workspaced.ui.entries import EMPTY_SINK
+from workspaced.ui.page_request import PageRequest
+from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.workspaces import SECTION
+
+_PARTS: Final = re.compile(r"[^./]*[./]")
+
+
+async def show_groups(request: PageRequest) -> PageView:
+    """Show the groups and entries directly below a prefix; if one page has all of them, 2 before 10."""
+    workspace_id, sink_name = request.names["workspace"], request.names["sink"]
+    workspace = await request.workspace()
+    sink = (await request.get("workspace", workspace_id, "data-sink", sink_name, take="1")).record
+    prefix, cursor = request.query.get("prefix", ""), request.query.get("cursor", "")
+    query = {"prefix": prefix, **({"cursor": cursor} if cursor else {})}
+    found = await request.get("workspace", workspace_id, "data-sink-groups", sink_name, **query)
+    here = ("workspaces", workspace_id, "sinks", sink_name)
+    following = found.next_cursor
+    groups = found.value
+    if not cursor and not following:
+        groups = sorted(groups, key=lambda one: natural_key(one["prefix"] or one["entry"]["key"]))
+    return page_view(
+        "groups.html",
+        f"Groups of {sink['label']}",
+        SECTION,
+        workspace=workspace,
+        sink=sink,
+        prefix=prefix,
+        parts=[(prefix[: part.end()], part[0]) for part in _PARTS.finditer(prefix)],
+        groups=groups,
+        empty=EMPTY_SINK,
+        is_later=bool(cursor),
+        groups_link=address(*here, "groups"),
+        next=address(*here, "groups", prefix=prefix, cursor=following) if following else "",
+        base=address(*here, "entries"),
+    )
