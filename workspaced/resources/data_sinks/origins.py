@@ -17,6 +17,7 @@ from ingestd.wire.origin import ROW_BITS
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import Schema, array
 from workspaced.core.members import Body, Info, Label, Member, Nested, Text, Whole, body_schema, rejected
+from workspaced.core.origin_phrase import origin_phrase
 from workspaced.core.problems import Invalid
 
 _LAST_ROW = 2**ROW_BITS - 1
@@ -58,10 +59,8 @@ def split_origin(origin: int) -> tuple[int, int]:
 
 
 def origin_text(origin: Origin, row: int = 0) -> str:
-    """Return a phrase about an origin: ``from run-0001.csv row 2, pipeline bench-a3``."""
-    place = origin.file or origin.source
-    pipeline = f", pipeline {origin.pipeline}" if origin.pipeline else ""
-    return f"from {place}{f' row {row}' if row else ''}{pipeline}"
+    """Return the phrase about an origin."""
+    return origin_phrase(source=origin.source, file=origin.file, row=row, pipeline=origin.pipeline)
 
 
 def origins_text(origins: Sequence[Origin]) -> str:
