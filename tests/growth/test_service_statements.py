@@ -18,7 +18,8 @@ from workspaced.storage.statements import load_statements
 _ROOT = Path(workspaced.__file__).parent
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _BOUNDED_SCAN = re.compile(
-    r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:|numbers VIRTUAL TABLE INDEX 1:)$"
+    r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down"
+    r"|(count|size) VIRTUAL TABLE INDEX 0:|numbers VIRTUAL TABLE INDEX 1:)$"
 )
 # A search by owner only, or by time only, finds all rows of the owner or all older rows. A webhook has at most five secrets.
 _LOOSE = re.compile(

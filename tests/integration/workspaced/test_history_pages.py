@@ -199,7 +199,13 @@ async def test_a_writer_restores_values_but_no_removals(settings: WorkspacedSett
 
 
 async def test_pages_say_where_a_value_comes_from(recorded: Recorded) -> None:
-    origin = {"source": "bench", "file": "run-0001.csv", "run": "r-1", "pipeline": "bench-a3", "link": "https://d.example/p"}
+    origin = {
+        "source": "bench",
+        "file": "run-0001.csv",
+        "run": "r-1",
+        "pipeline": "bench-a3",
+        "link": "https://d.example/p",
+    }
     await recorded.write("a", "0")
     for row, value in enumerate("12", start=1):
         body = {"key": "a", "value": value, "origin": {**origin, "row": row}}

@@ -79,7 +79,12 @@ async def test_entries_share_origins_and_differ_by_row(http: httpx.AsyncClient, 
     assert (await http.get(sink, params={"origin": "maybe"})).status_code == 400
     # With the other readers: an item that has an observation or a mistake, and a key that occurs twice.
     body = {
-        "entries": [*items("a"), {"key": "b", "value": "2", "observedAt": "2026-05-01T12:00:00Z"}, {"key": ""}, *items("c", "c")],
+        "entries": [
+            *items("a"),
+            {"key": "b", "value": "2", "observedAt": "2026-05-01T12:00:00Z"},
+            {"key": ""},
+            *items("c", "c"),
+        ],
         "origins": [{**OTHER, "count": 5, "rowSteps": [1, 1, 1, 1, 1]}],
     }
     await send(http, sink, body, partial="true")
@@ -89,12 +94,18 @@ async def test_entries_share_origins_and_differ_by_row(http: httpx.AsyncClient, 
 
 
 @pytest.mark.both_databases
-async def test_each_single_write_has_its_origin_and_an_edit_has_none(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+async def test_each_single_write_has_its_origin_and_an_edit_has_none(
+    http: httpx.AsyncClient, sinks: str, sink: str
+) -> None:
     origin = {**RUN, "row": 2}
     await send(http, sink, {"key": "a", "value": "1", "origin": origin})
-    assert (await http.post(sink, json={"key": "b", "dataType": "scalar", "value": "1", "origin": origin})).status_code == 201
+    assert (
+        await http.post(sink, json={"key": "b", "dataType": "scalar", "value": "1", "origin": origin})
+    ).status_code == 201
     assert (await http.post(f"{sink}/c", json={"value": "1", "origin": OTHER})).is_success
-    together = [send(http, sink, {"key": f"k{row}", "value": "1", "origin": {**RUN, "row": row}}) for row in range(1, 9)]
+    together = [
+        send(http, sink, {"key": f"k{row}", "value": "1", "origin": {**RUN, "row": row}}) for row in range(1, 9)
+    ]
     await asyncio.gather(*together, send(http, sink, {"key": "none", "value": "1"}))
     found = await origins_of(http, sink)
     assert [found["a"], found["b"], found["none"]] == [origin, origin, None]
@@ -106,7 +117,11 @@ async def test_each_single_write_has_its_origin_and_an_edit_has_none(http: httpx
     found = await origins_of(http, sink)
     assert [found["a"], found["b"]] == [None, None]
 
-    new = {"label": "New", "entries": [{"key": "x", "dataType": "scalar"}], "origins": [{**RUN, "count": 1, "rowSteps": [2]}]}
+    new = {
+        "label": "New",
+        "entries": [{"key": "x", "dataType": "scalar"}],
+        "origins": [{**RUN, "count": 1, "rowSteps": [2]}],
+    }
     made = await http.post(sinks, json=new)
     assert await origins_of(http, f"{sinks}/{made.json()['id']}") == {"x": origin}
 

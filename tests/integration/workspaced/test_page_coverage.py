@@ -107,7 +107,14 @@ async def sample(http: httpx.AsyncClient) -> SampleWorkspace:
     text = {"workspaceId": made.workspace, "fileName": "notes.txt"}
     file = (await http.post("/v1/cloud-storage", params=text, content=b"without a table")).json()["id"]
     base = f"/v1/workspace/{made.workspace}"
-    origin = {"source": "bench", "file": "run.csv", "row": 2, "run": "r-1", "pipeline": "a3", "link": "https://d.example/p"}
+    origin = {
+        "source": "bench",
+        "file": "run.csv",
+        "row": 2,
+        "run": "r-1",
+        "pipeline": "a3",
+        "link": "https://d.example/p",
+    }
     for request in (
         http.patch(f"{base}/data-sink-history/{made.sink}", json={"changes": 10, "days": 10}),
         http.patch(f"{base}/data-sink/{made.sink}", json={"icon": {"name": "nozzle"}}),

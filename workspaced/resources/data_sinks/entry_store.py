@@ -101,7 +101,7 @@ def create_entry(tx: Transaction, call: Call, sink: StoredSink, new: SingleDataS
     change, origin = new.as_change(), new.origin
     if origin is None:
         return upsert_entry(tx, call, sink, change, None)
-    return upsert_entry(tx, call, sink, change._replace(origin=origin.row), None, origin.shared())
+    return upsert_entry(tx, call, sink, change._replace(origin=origin.row), None, origin=origin.shared())
 
 
 def upsert_entry(
@@ -110,9 +110,12 @@ def upsert_entry(
     sink: StoredSink,
     change: Change,
     existing: StoredEntry | None,
+    *,
     origin: Origin | None = None,
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
+
+    The origin of the change is the row in ``origin``.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.

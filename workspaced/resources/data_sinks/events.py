@@ -66,17 +66,13 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
         origin = text_of_origin(tx, after.origin) if after and after.origin is not None else ""
-        call.note(
-            tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed, origin=origin
-        )
+        call.note(tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed, origin=origin)
         if emits:
             emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
 
 
-def record_bulk(
-    tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[Origin] = ()
-) -> None:
+def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[Origin] = ()) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
         call.note(

@@ -28,7 +28,8 @@ class EntryStateRecord(msgspec.Struct, rename="camel"):
     value: str | None
     data_type: str
     origin: Annotated[
-        EntryOriginRecord | UnsetType | None, Meta(description="With `origin=true`: that of its last write; null: not given.")
+        EntryOriginRecord | UnsetType | None,
+        Meta(description="With `origin=true`: that of its last write; null: not given."),
     ] = UNSET
 
 

@@ -155,13 +155,13 @@ def _read_origins(
     given: object, entries: int, limits: Limits
 ) -> tuple[Sequence[Origin], Iterable[int | None], tuple[str, ...]]:
     """Return the origins of a bulk, the number of each entry, and the names of ignored members. Raises Invalid: mistakes."""
-    read, ignored = (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
+    read, ignored = (
+        (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
+    )
     return [one.shared() for one in read.origins], entry_origins(read.origins, entries), ignored
 
 
-def _plain_changes(
-    items: Sequence[_MassItem], origins: Iterable[int | None], limits: Limits
-) -> list[Change] | None:
+def _plain_changes(items: Sequence[_MassItem], origins: Iterable[int | None], limits: Limits) -> list[Change] | None:
     """Return the items as changes; None if any has a mistake."""
     try:
         changes = [_change_of(item, origin) for item, origin in zip(items, origins, strict=True)]

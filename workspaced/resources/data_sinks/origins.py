@@ -120,7 +120,9 @@ class SingleOrigin(OriginBody):
 class BulkOrigin(OriginBody):
     """The origin of consecutive entries of a bulk."""
 
-    count: Annotated[int, Whole(highest="bulk_items", description="For so many entries, after those of the origin before.")]
+    count: Annotated[
+        int, Whole(highest="bulk_items", description="For so many entries, after those of the origin before.")
+    ]
     row_steps: Annotated[
         list[int] | None,
         RowSteps(

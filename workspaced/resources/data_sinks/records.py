@@ -19,7 +19,6 @@ from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Row
 
-
 WITH_ORIGIN: Final = Parameter("origin", "true: with the origin of each value, if its writer gave one.", FLAG)
 
 
@@ -47,7 +46,8 @@ class DataSinkEntryRecord(msgspec.Struct, rename="camel", gc=False):
     created_by: str
     updated_by: str
     origin: Annotated[
-        EntryOriginRecord | UnsetType | None, Meta(description="With `origin=true`: that of the last write; null: not given.")
+        EntryOriginRecord | UnsetType | None,
+        Meta(description="With `origin=true`: that of the last write; null: not given."),
     ] = UNSET
 
 
@@ -77,9 +77,7 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
     updated_by: str
 
 
-def entry_record(
-    row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | None = None
-) -> DataSinkEntryRecord:
+def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | None = None) -> DataSinkEntryRecord:
     """Return the record of an entry; ``row`` is in the order of `StoredEntry`. ``origins`` None: without its origin."""
     _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by, origin = row
     made = DataSinkEntryRecord(
@@ -115,9 +113,7 @@ def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
     return encode(sink_record(sink, settings))[:-1] + b',"entries":['
 
 
-def joined_entries(
-    rows: Iterable[Row | StoredEntry], sink_id: str, origins: StoredOrigins | None = None
-) -> bytes:
+def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str, origins: StoredOrigins | None = None) -> bytes:
     """Return the JSON of entries, separated by commas, without brackets."""
     return encode([entry_record(row, sink_id, origins) for row in rows])[1:-1]
 

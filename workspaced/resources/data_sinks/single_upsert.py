@@ -47,7 +47,7 @@ class SingleUpsert(BatchableWork[Response]):
         existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
             raise NotFoundProblem("entry_not_found", "There is no such entry, and create is false.")
-        entry = entry_store.upsert_entry(tx, call, sink, self.change, existing, self.origin)
+        entry = entry_store.upsert_entry(tx, call, sink, self.change, existing, origin=self.origin)
         record_entry(tx, call, sink, before=existing, after=entry)
         return _response(sink, existing, entry)
 

@@ -73,9 +73,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
     if not new.entries:
         return sink
     numbers = entry_origins(new.origins, len(new.entries))
-    changes = [
-        entry.as_change()._replace(origin=origin) for entry, origin in zip(new.entries, numbers, strict=True)
-    ]
+    changes = [entry.as_change()._replace(origin=origin) for entry, origin in zip(new.entries, numbers, strict=True)]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
     apply_changes(tx, call, sink, changes, [origin.shared() for origin in new.origins])
