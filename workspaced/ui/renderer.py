@@ -101,7 +101,7 @@ class Renderer:
             exact=exact,
             exact_attribute=_exact_attribute,
             shown=entry_digest,
-            origin_phrase=_origin_phrase,
+            origin_phrase=shown_origin,
             width=_width,
             words=_words,
         )
@@ -117,7 +117,7 @@ class Renderer:
         return self._environment.get_template(template).render(**values)
 
 
-def _origin_phrase(origin: Mapping[str, Any]) -> str:
+def shown_origin(origin: Mapping[str, Any]) -> str:
     """Return the phrase about an origin of the API."""
     return origin_phrase(**{name: origin[name] for name in ("source", "file", "row", "pipeline")})
 
