@@ -219,7 +219,9 @@ async def test_pages_say_where_a_value_comes_from(recorded: Recorded) -> None:
     assert history.count("from run-0001.csv row 1, pipeline bench-a3") == 2
     assert f'title="{second}"' in (await recorded.browser.get(recorded.page)).text
     assert second in plain(await recorded.browser.get("/ui/audit"))
-    warning = "The pipeline “bench-a3” wrote this value, from run-0001.csv row 2. A later reading replaces what you save"
+    warning = (
+        "The pipeline “bench-a3” wrote this value, from run-0001.csv row 2. A later reading replaces what you save"
+    )
     assert warning in await recorded.text("entries/a/edit")
     await recorded.write("a", "3")
     assert "A later reading" not in await recorded.text("entries/a/edit")

@@ -8,7 +8,7 @@ from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.origin_store import keep_origin
-from workspaced.resources.data_sinks.origins import Origin, origin_number
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number
 from workspaced.resources.data_sinks.rules import SingleDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
 from workspaced.resources.data_sinks.values import (
@@ -111,7 +111,7 @@ def upsert_entry(
     change: Change,
     existing: StoredEntry | None,
     *,
-    origin: Origin | None = None,
+    origin: ValueOrigin | None = None,
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 

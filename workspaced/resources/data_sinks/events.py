@@ -13,7 +13,7 @@ from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
 from workspaced.resources.data_sinks.origin_store import text_of_origin
-from workspaced.resources.data_sinks.origins import Origin, origins_text
+from workspaced.resources.data_sinks.origins import ValueOrigin, origins_text
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
 from workspaced.resources.recorded_change import changed_members, record_change
@@ -72,7 +72,9 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
     record_states(tx, sink, states)
 
 
-def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[Origin] = ()) -> None:
+def record_bulk(
+    tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[ValueOrigin] = ()
+) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
         call.note(

@@ -24,7 +24,7 @@ from workspaced.core.members import read_body
 from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
-from workspaced.resources.data_sinks.origins import Origin, Origins, SingleOrigin, entry_origins
+from workspaced.resources.data_sinks.origins import Origins, SingleOrigin, ValueOrigin, entry_origins
 from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, SingleSetting, is_data_type, key_fault
 from workspaced.resources.data_sinks.values import Change
 from workspaced.settings.model import Limits
@@ -70,7 +70,7 @@ class Bulk:
     enveloped: bool
     faults: Mapping[int, Sequence[FieldError]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    origins: Sequence[Origin] = ()
+    origins: Sequence[ValueOrigin] = ()
 
 
 class Single(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Single(msgspec.Struct, frozen=True, kw_only=True):
 
     change: Change
     ignored: tuple[str, ...] = ()
-    origin: Origin | None = None
+    origin: ValueOrigin | None = None
 
 
 def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
@@ -153,7 +153,7 @@ def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
 
 def _read_origins(
     given: object, entries: int, limits: Limits
-) -> tuple[Sequence[Origin], Iterable[int | None], tuple[str, ...]]:
+) -> tuple[Sequence[ValueOrigin], Iterable[int | None], tuple[str, ...]]:
     """Return the origins of a bulk, the number of each entry, and the names of ignored members. Raises Invalid: mistakes."""
     read, ignored = (
         (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)

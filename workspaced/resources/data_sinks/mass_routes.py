@@ -15,7 +15,7 @@ from workspaced.resources.data_sinks.change_effects import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
-from workspaced.resources.data_sinks.origins import Origin
+from workspaced.resources.data_sinks.origins import ValueOrigin
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
@@ -164,7 +164,7 @@ def _checked(
 
 
 def _apply(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call, origins: Sequence[Origin]
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call, origins: Sequence[ValueOrigin]
 ) -> Tally:
     if not changes:
         return Tally()

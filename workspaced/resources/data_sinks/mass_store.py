@@ -11,7 +11,7 @@ from workspaced.resources.data_sinks.change_effects import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.resources.data_sinks.history_store import open_history, record_staged
 from workspaced.resources.data_sinks.origin_store import keep_origin
-from workspaced.resources.data_sinks.origins import Origin, origin_number, split_origin
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number, split_origin
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -52,7 +52,7 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
 
 
 def apply_changes(
-    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[Origin] = ()
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> Tally:
     """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
 
@@ -96,7 +96,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 
 
 def upsert_each(
-    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[Origin] = ()
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
     """Write entries with different keys and no given ids. Return each before and after, in their order.
 
@@ -184,7 +184,7 @@ def _is_there(reader: ReadTransaction, sink: StoredSink, key: str) -> bool:
 
 
 def _with_stored_origins(
-    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[Origin]
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin]
 ) -> tuple[Sequence[Change], int]:
     """Store the origins. Return the changes with origins as entries have them, after adding the returned number to each."""
     numbers = [keep_origin(tx, sink, origin, now=call.now) for origin in origins]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from workspaced.resources.data_sinks.origins import Origin, StoredOrigins, origin_text, split_origin
+from workspaced.resources.data_sinks.origins import StoredOrigins, ValueOrigin, origin_text, split_origin
 from workspaced.resources.data_sinks.values import StoredSink
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
@@ -26,7 +26,7 @@ _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 
 
-def keep_origin(tx: Transaction, sink: StoredSink, origin: Origin, *, now: int) -> int:
+def keep_origin(tx: Transaction, sink: StoredSink, origin: ValueOrigin, *, now: int) -> int:
     """Store an origin of a sink, unless it is stored. Return its number."""
     values = {"sink": sink.number, "digest": origin.digest}
     found = tx.one(_SQL["find"], values)
@@ -41,7 +41,7 @@ def find_origins(reader: ReadTransaction, origins: Iterable[int | None]) -> Stor
     if not numbers:
         return {}
     rows = reader.all(_SQL["list"], {"numbers": json.dumps(sorted(numbers))})
-    return {row[0]: Origin._make(row[1:]) for row in rows}
+    return {row[0]: ValueOrigin._make(row[1:]) for row in rows}
 
 
 def text_of_origin(reader: ReadTransaction, origin: int) -> str:

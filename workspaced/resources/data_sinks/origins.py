@@ -26,7 +26,7 @@ _NAMED = 3
 """How many origins of a request its audit row names."""
 
 
-class Origin(NamedTuple):
+class ValueOrigin(NamedTuple):
     """The parts of an origin that many entries share; empty: not given."""
 
     source: str
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
         return hashlib.sha256(encode(self)).hexdigest()[:32]
 
 
-StoredOrigins: TypeAlias = Mapping[int, Origin]
+StoredOrigins: TypeAlias = Mapping[int, ValueOrigin]
 """Origins by their numbers."""
 
 
@@ -58,12 +58,12 @@ def split_origin(origin: int) -> tuple[int, int]:
     return origin >> ROW_BITS, origin & _LAST_ROW
 
 
-def origin_text(origin: Origin, row: int = 0) -> str:
+def origin_text(origin: ValueOrigin, row: int = 0) -> str:
     """Return the phrase about an origin."""
     return origin_phrase(source=origin.source, file=origin.file, row=row, pipeline=origin.pipeline)
 
 
-def origins_text(origins: Sequence[Origin]) -> str:
+def origins_text(origins: Sequence[ValueOrigin]) -> str:
     """Return a phrase about the origins of a request; empty without any."""
     named = dict.fromkeys(map(origin_text, origins))
     more = len(named) - _NAMED
@@ -106,9 +106,9 @@ class OriginBody(Body):
         ),
     ] = None
 
-    def shared(self) -> Origin:
+    def shared(self) -> ValueOrigin:
         """Return the origin without what differs by entry."""
-        return Origin(self.source, *(part or "" for part in (self.file, self.run, self.pipeline, self.link)))
+        return ValueOrigin(self.source, *(part or "" for part in (self.file, self.run, self.pipeline, self.link)))
 
 
 class SingleOrigin(OriginBody):

@@ -11,7 +11,7 @@ from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, mass_store, store
 from workspaced.resources.data_sinks.events import record_entries, record_entry
-from workspaced.resources.data_sinks.origins import Origin, origin_number
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, written
@@ -28,7 +28,7 @@ class SingleUpsert(BatchableWork[Response]):
     call: Call
     change: Change
     may_create: bool
-    origin: Origin | None = None
+    origin: ValueOrigin | None = None
 
     @property
     def kind(self) -> Hashable:
@@ -81,7 +81,7 @@ class SingleUpsert(BatchableWork[Response]):
         record_entries(tx, sink, [(piece.call, *state) for piece, state in zip(given, states, strict=True)])
         return responses
 
-    def change_among(self, origins: Sequence[Origin]) -> Change:
+    def change_among(self, origins: Sequence[ValueOrigin]) -> Change:
         """Return the change with the position of its origin."""
         if self.origin is None:
             return self.change
