@@ -21,7 +21,7 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.resources.data_sinks", "origins.sql")
 _HOUR_MS: Final = 3_600_000
 UNCHECKED_MS: Final = 24 * _HOUR_MS
-"""For so long a written origin is not dropped: much longer than `_HOUR_MS` and a request, so no writer uses a dropped one."""
+"""A written origin is not dropped for this time: much longer than `_HOUR_MS` and a request, so no writer uses a dropped one."""
 _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 

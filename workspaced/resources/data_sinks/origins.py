@@ -121,7 +121,8 @@ class BulkOrigin(OriginBody):
     """The origin of consecutive entries of a bulk."""
 
     count: Annotated[
-        int, Whole(highest="bulk_items", description="For so many entries, after those of the origin before.")
+        int,
+        Whole(highest="bulk_items", description="The number of its entries, which follow those of the origin before."),
     ]
     row_steps: Annotated[
         list[int] | None,
