@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from workspaced.resources.data_sinks.origins import StoredOrigins, ValueOrigin, origin_text, split_origin
+from workspaced.resources.data_sinks.origins import StoredOrigins, ValueOrigin, split_origin
 from workspaced.resources.data_sinks.values import StoredSink
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
@@ -42,12 +42,6 @@ def find_origins(reader: ReadTransaction, origins: Iterable[int | None]) -> Stor
         return {}
     rows = reader.all(_SQL["list"], {"numbers": json.dumps(sorted(numbers))})
     return {row[0]: ValueOrigin._make(row[1:]) for row in rows}
-
-
-def text_of_origin(reader: ReadTransaction, origin: int) -> str:
-    """Return the phrase about the origin of an entry."""
-    number, row = split_origin(origin)
-    return origin_text(find_origins(reader, [origin])[number], row)
 
 
 async def drop_unused(store: Store, *, now: int) -> int:

@@ -63,6 +63,12 @@ def origin_text(origin: ValueOrigin, row: int = 0) -> str:
     return origin_phrase(source=origin.source, file=origin.file, row=row, pipeline=origin.pipeline)
 
 
+def text_of_origin(origin: int, origins: StoredOrigins) -> str:
+    """Return the phrase about the origin of an entry."""
+    number, row = split_origin(origin)
+    return origin_text(origins[number], row)
+
+
 def origins_text(origins: Sequence[ValueOrigin]) -> str:
     """Return a phrase about the origins of a request; empty without any."""
     named = dict.fromkeys(map(origin_text, origins))
