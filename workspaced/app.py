@@ -34,7 +34,7 @@ from workspaced.resources.cloud_storage import store as file_store
 from workspaced.resources.cloud_storage.links import UploadLinks, open_secret, resolve_secret
 from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.resources.cloud_storage.worker import ConversionWorker
-from workspaced.resources.data_sinks import group_routes, history_routes, history_store
+from workspaced.resources.data_sinks import group_routes, history_routes, history_store, origin_store
 from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
 from workspaced.resources.data_sinks.values import CHANGES, DELETED_SINKS, SINKS
@@ -195,6 +195,7 @@ class Application:
             "drop_old_entry_changes": lambda: history_store.drop_old(
                 self._store, default=settings.history, now=clock.now()
             ),
+            "drop_unused_origins": lambda: origin_store.drop_unused(self._store, now=clock.now()),
             "drop_old_events": lambda: delivery_log.remove_older(
                 self._store, before=ago(settings.deliveries.keep_days)
             ),

@@ -18,7 +18,8 @@ from workspaced.storage.statements import load_statements
 _ROOT = Path(workspaced.__file__).parent
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _BOUNDED_SCAN = re.compile(
-    r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$"
+    r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down"
+    r"|(count|size) VIRTUAL TABLE INDEX 0:|numbers VIRTUAL TABLE INDEX 1:)$"
 )
 # A search by owner only, or by time only, finds all rows of the owner or all older rows. A webhook has at most five secrets.
 _LOOSE = re.compile(
@@ -35,6 +36,7 @@ _OPERATOR: Final = "an operator's command or the start asks it, no request"
 _STAGED: Final = "it passes over the items of one request"
 _SMALL_SINKS: Final = "it is executed for sinks of bounded size only (`entry_pages.read_entries`)"
 _STEP: Final = "a step of a job examines a thousand changes and the kept ones of their keys"
+_WALK_STEP: Final = "a step of a job reads ten thousand rows by their numbers, and groups these"
 _FIRST: Final = "LIMIT 1 ends it at the first row"
 _PARTIAL: Final = "the index is partial and has only waiting rows"
 
@@ -84,6 +86,8 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/data_sinks/history.sql:differences": _WALK,
     "resources/data_sinks/history.sql:drop_excess": _STEP,
     "resources/data_sinks/history.sql:insert_staged": _STAGED,
+    "resources/data_sinks/origins.sql:walk_changes": _WALK_STEP,
+    "resources/data_sinks/origins.sql:walk_entries": _WALK_STEP,
     "resources/data_sinks/queries.sql:any_deleted_sink": _FIRST,
     "resources/data_sinks/queries.sql:compare_stage": _STAGED,
     "resources/data_sinks/queries.sql:delete_stage": _STAGED,

@@ -67,6 +67,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         workspace_id: str = "",
         changed: Sequence[str] = (),
         counts: Mapping[str, int] = _NO_COUNTS,
+        origin: str = "",
     ) -> None:
         """Append a row about this change to the audit log, in its transaction (contract G26).
 
@@ -86,6 +87,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             workspace_id=workspace_id,
             changed=changed,
             counts=counts,
+            origin=origin,
         )
         audit.note(tx, actor, noted, now=self.now)
 

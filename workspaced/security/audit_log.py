@@ -53,6 +53,7 @@ class StoredAuditRow(NamedTuple):
     workspace_id: str
     changed: str
     counts: str
+    origin: str
 
 
 class AuditPosition(NamedTuple):
@@ -91,6 +92,7 @@ class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
     """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change.
 
     ``resource_label``: the key, label or name of the resource, since a deleted one can't be read; empty: none.
+    ``origin``: a sentence about the origin of the values; empty: not given.
     """
 
     action: str
@@ -99,6 +101,7 @@ class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
     workspace_id: str = ""
     changed: Names = ()
     counts: Mapping[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
+    origin: str = ""
 
 
 def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> None:
@@ -118,6 +121,7 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
             action.workspace_id,
             json.dumps(action.changed) if action.changed else "[]",
             json.dumps(action.counts) if action.counts else "{}",
+            action.origin,
         ),
     )
 

@@ -1,8 +1,12 @@
 -- The audit log.
 
+-- name: columns
+number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed,
+counts, origin
+
 -- name: insert
 INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id,
-                       changed, counts) VALUES
+                       changed, counts, origin) VALUES
 
 -- name: count
 -- Among at most :walk rows: how many there are, and how many have the action.
@@ -15,8 +19,8 @@ FROM (SELECT action FROM audit_row WHERE workspace_id = :workspace_id AND at >= 
 
 -- name: oldest_first
 -- Examines at most :walk rows, beginning after the row :after of the instant :instant.
-SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
-FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
+SELECT {columns}
+FROM (SELECT {columns}
       FROM audit_row
       WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
       ORDER BY at, number LIMIT :walk) AS walked
@@ -30,8 +34,8 @@ WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
 ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: newest_first
-SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
-FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
+SELECT {columns}
+FROM (SELECT {columns}
       FROM audit_row
       WHERE at >= :from AND at < :to AND (at <> :instant OR number < :after)
       ORDER BY at DESC, number DESC LIMIT :walk) AS walked
@@ -44,8 +48,8 @@ WHERE at >= :from AND at < :to AND (at <> :instant OR number < :after)
 ORDER BY at DESC, number DESC LIMIT 1 OFFSET :walk
 
 -- name: oldest_first_of_workspace
-SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
-FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
+SELECT {columns}
+FROM (SELECT {columns}
       FROM audit_row
       WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number > :after)
       ORDER BY at, number LIMIT :walk) AS walked
@@ -58,8 +62,8 @@ WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :inst
 ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: newest_first_of_workspace
-SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
-FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, resource_label, workspace_id, changed, counts
+SELECT {columns}
+FROM (SELECT {columns}
       FROM audit_row
       WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number < :after)
       ORDER BY at DESC, number DESC LIMIT :walk) AS walked

@@ -68,6 +68,9 @@ class Limits:
     body_bytes: int = 1_048_576
     bulk_body_bytes: int = 16_777_216
     bulk_items: int = 5_000
+    bulk_origins: int = 1_000
+    origin_length: int = 255
+    origin_link_length: int = 2_048
     new_sink_entries: int = 5_000
     page_length: int = 1_000
     walked_rows: int = 50_000

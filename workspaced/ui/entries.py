@@ -109,7 +109,7 @@ class EntryRange:
     @property
     def query(self) -> dict[str, str]:
         """Return the API's query."""
-        return {**self.order, **self.list_page.query}
+        return {**self.order, **self.list_page.query, "origin": "true"}
 
     def address(self, *more: str, **query: object) -> str:
         """Return the URL of a page with the same search and order."""
@@ -245,7 +245,7 @@ async def show_entry(request: PageRequest) -> PageView:
     entry_range = entry_range_of(request)
     workspace = await request.workspace()
     sink = await request.get(*entry_range.path, take="1")
-    entry = await request.get(*entry_range.path, request.names["key"])
+    entry = await request.get(*entry_range.path, request.names["key"], origin="true")
     return page_view(
         "entry.html",
         title_of(entry.record["key"], sink.record["label"], workspace["label"]),

@@ -136,7 +136,7 @@ async def find_former(request: PageRequest) -> Mapping[str, Any]:
 
 
 async def _changes(request: PageRequest, cursor: str) -> ApiResponse:
-    query = {"take": str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {})}
+    query = {"take": str(_PAGE_LENGTH), "origin": "true", **({"cursor": cursor} if cursor else {})}
     return await request.get(*entry_history_path(request, request.names["key"]), **query)
 
 

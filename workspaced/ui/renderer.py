@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.process.pages.text import counted, exact
 from workspaced.core.json_body import encode
+from workspaced.core.origin_phrase import origin_phrase
 from workspaced.core.problems import NotFoundProblem
 from workspaced.core.sort_keys import number_of
 from workspaced.http.headers import RequestHeaders
@@ -100,6 +101,7 @@ class Renderer:
             exact=exact,
             exact_attribute=_exact_attribute,
             shown=entry_digest,
+            origin_phrase=shown_origin,
             width=_width,
             words=_words,
         )
@@ -113,6 +115,11 @@ class Renderer:
     def part(self, template: str, **values: object) -> str:
         """Render a part of a page."""
         return self._environment.get_template(template).render(**values)
+
+
+def shown_origin(origin: Mapping[str, Any]) -> str:
+    """Return the phrase about an origin of the API."""
+    return origin_phrase(**{name: origin[name] for name in ("source", "file", "row", "pipeline")})
 
 
 def _instant(text: str) -> str:

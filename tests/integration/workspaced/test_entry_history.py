@@ -25,7 +25,7 @@ from workspaced.settings.model import WorkspacedSettings
 _DAY_MS = 86_400_000
 
 
-class _PastClock(Clock):
+class PastClock(Clock):
     """A clock that begins twenty days ago and moves only when a test advances it."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class _PastClock(Clock):
 class _Service:
     """A service with a clock of its own, one workspace and one sink."""
 
-    def __init__(self, app: Application, http: httpx.AsyncClient, clock: _PastClock, sink: str) -> None:
+    def __init__(self, app: Application, http: httpx.AsyncClient, clock: PastClock, sink: str) -> None:
         self.app, self.http, self.clock, self.sink = app, http, clock, sink
         self.history = sink.replace("/data-sink/", "/data-sink-history/")
 
@@ -97,7 +97,7 @@ async def service(settings: WorkspacedSettings, make_key: Any) -> AsyncIterator[
 
 @asynccontextmanager
 async def _served(settings: WorkspacedSettings, key: str, sink: str = "") -> AsyncIterator[_Service]:
-    clock = _PastClock()
+    clock = PastClock()
     async with running(settings, clock=clock) as app, api_client(app, key) as http:
         if not sink:
             workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()["id"]

@@ -196,3 +196,33 @@ async def test_a_writer_restores_values_but_no_removals(settings: WorkspacedSett
         assert (await restore(recorded, fields, "new")).status_code == 403
         assert (await restore(recorded, fields, all="true")).status_code == 200
         assert await recorded.entries() == {"constant": "7 kg", "new": "1"}
+
+
+async def test_pages_say_where_a_value_comes_from(recorded: Recorded) -> None:
+    origin = {
+        "source": "bench",
+        "file": "run-0001.csv",
+        "run": "r-1",
+        "pipeline": "bench-a3",
+        "link": "https://d.example/p",
+    }
+    await recorded.write("a", "0")
+    for row, value in enumerate("12", start=1):
+        body = {"key": "a", "value": value, "origin": {**origin, "row": row}}
+        assert (await recorded.http.post(f"{recorded.api}/mass", json=body)).is_success
+    second = "from run-0001.csv row 2, pipeline bench-a3"
+    entry = await recorded.browser.get(f"{recorded.page}/entries/a")
+    assert f'<a href="https://d.example/p" rel="noreferrer"><bdi>{second}</bdi></a>' in entry.text
+    assert "(source bench, run r-1)" in plain(entry)
+    history = await recorded.text("entries/a/history")
+    assert history.count(second) == 1
+    assert history.count("from run-0001.csv row 1, pipeline bench-a3") == 2
+    assert f'title="{second}"' in (await recorded.browser.get(recorded.page)).text
+    assert second in plain(await recorded.browser.get("/ui/audit"))
+    warning = (
+        "The pipeline “bench-a3” wrote this value, from run-0001.csv row 2. A later reading replaces what you save"
+    )
+    assert warning in await recorded.text("entries/a/edit")
+    await recorded.write("a", "3")
+    assert "A later reading" not in await recorded.text("entries/a/edit")
+    assert "Origin" not in await recorded.text("entries/a")

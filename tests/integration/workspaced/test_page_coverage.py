@@ -63,6 +63,10 @@ NOT_ON_PAGES: Final = {
 
 NOT_IN_FORMS: Final = {
     "data_sinks.create.entries": "the page of the new sink imports them",
+    **{
+        f"data_sinks.create_entry.origin.{part}": "programs say where their values come from"
+        for part in ("source", "file", "row", "run", "pipeline", "link")
+    },
     "blocks.create.workspace": "the address of the form has it",
     "data_sinks.mass": "the columns of a table are the members",
     "cloud_storage.retry_conversion": "it is sent if a conversion is in progress",
@@ -103,10 +107,18 @@ async def sample(http: httpx.AsyncClient) -> SampleWorkspace:
     text = {"workspaceId": made.workspace, "fileName": "notes.txt"}
     file = (await http.post("/v1/cloud-storage", params=text, content=b"without a table")).json()["id"]
     base = f"/v1/workspace/{made.workspace}"
+    origin = {
+        "source": "bench",
+        "file": "run.csv",
+        "row": 2,
+        "run": "r-1",
+        "pipeline": "a3",
+        "link": "https://d.example/p",
+    }
     for request in (
         http.patch(f"{base}/data-sink-history/{made.sink}", json={"changes": 10, "days": 10}),
         http.patch(f"{base}/data-sink/{made.sink}", json={"icon": {"name": "nozzle"}}),
-        http.post(f"{base}/data-sink/{made.sink}/mass", json={"key": made.key, "value": "5 kg"}),
+        http.post(f"{base}/data-sink/{made.sink}/mass", json={"key": made.key, "value": "5 kg", "origin": origin}),
         http.post(f"{base}/data-sink/{made.sink}/mass", json=[{"key": f"group.{one}", "value": "1"} for one in "ab"]),
         http.post(f"{base}/blocks", json={"workspace": made.workspace, "parentBlock": made.block}),
     ):

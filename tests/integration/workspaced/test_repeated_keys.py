@@ -77,7 +77,7 @@ def _end(changes: list[Change], before: StoredEntry | None) -> tuple[tuple[Any, 
     """Apply one change after the other, as the service does (contract M2, M6, M8)."""
     state = (before.value, before.data_type, before.observed_at) if before else None
     total = Tally()
-    for _, value, kind, _, observed, remove in changes:
+    for _, value, kind, _, observed, remove, _ in changes:
         total += Tally(accepted=1)
         if state and observed is not None and state[2] is not None and observed < state[2]:
             total += Tally(unchanged=1, stale=1)

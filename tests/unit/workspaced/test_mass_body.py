@@ -81,9 +81,9 @@ def test_the_fast_parser_accepts_requests_of_a_daemon() -> None:
     fast = _read_bulk_fast(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
     assert fast
     assert list(fast.changes) == [
-        ("Größe 1.mass", "0.10", "scalar", None, None, False),
-        ("b", None, None, None, None, True),
-        ("c", "ö", None, "123e4567-e89b-12d3-a456-426614174000", 1_777_636_800_000_000, False),
+        ("Größe 1.mass", "0.10", "scalar", None, None, False, None),
+        ("b", None, None, None, None, True, None),
+        ("c", "ö", None, "123e4567-e89b-12d3-a456-426614174000", 1_777_636_800_000_000, False, None),
     ]
 
 

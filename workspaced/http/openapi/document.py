@@ -216,7 +216,7 @@ def _response_headers(operation: Operation) -> tuple[str, ...]:
     rate = ("RatePolicy", "Rate") if operation.scope else ()
     replayed = ("Replayed",) if _posts(operation) else ()
     has_bulk = operation.path == _PER_WORKSPACE or operation.path.startswith(f"{_PER_WORKSPACE}/")
-    return ("RequestId", *rate, *replayed, *(("Bulk", "Fence") if has_bulk else ()))
+    return ("RequestId", *rate, *replayed, *(("Bulk", "Fence", "Origins") if has_bulk else ()))
 
 
 def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[str, Any]:

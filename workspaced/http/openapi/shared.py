@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from ingestd.wire import bulk, names, writer
+from ingestd.wire import bulk, names, origin, writer
 from workspaced.core.json_schema import COUNT, STRING, Schema, array, choice, ref, response, string
 from workspaced.core.problems import (
     ConflictProblem,
@@ -169,6 +169,11 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
         writer.FENCE_HEADER,
         "What X-Writer is compared by. Clients without it read back a request of unknown outcome.",
         choice(writer.FENCE),
+    ),
+    "Origins": _always(
+        origin.HEADER,
+        "How many origins one bulk call may have, and how long their texts may be. Clients without it send none.",
+        string(pattern=r"^max-origins=[1-9][0-9]*, max-text=[1-9][0-9]*$"),
     ),
     "Newest": _optional(writer.HEADER, "With `writer_fenced`: the newest epoch and attempt.", string(pattern=_WRITER)),
     "Retry": _always("Retry-After", "Seconds to wait.", COUNT),

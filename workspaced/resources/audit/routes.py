@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_schema import TIMESTAMP, UUID, Count, Timestamp, Uuid, string
 from workspaced.core.problems import ForbiddenProblem, Invalid
@@ -45,6 +47,7 @@ class AuditRowRecord(msgspec.Struct, kw_only=True, rename="camel"):
     workspace_id: Uuid | None
     changed: list[str]
     counts: dict[str, Count]
+    origin: Annotated[str | UnsetType, Meta(description="Where the values came from, if the writer said so.")] = UNSET
 
 
 async def read_log(call: Call) -> Response:
@@ -120,6 +123,7 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
         workspace_id=row.workspace_id or None,
         changed=json.loads(row.changed),
         counts=json.loads(row.counts),
+        origin=row.origin or UNSET,
     )
 
 

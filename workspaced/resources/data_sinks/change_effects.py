@@ -17,6 +17,7 @@ class _EntryNow(NamedTuple):
     value: str | None
     data_type: str
     observed_at: int | None
+    origin: int | None
 
 
 def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) -> Iterator[str]:
@@ -52,12 +53,12 @@ def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[lis
     if before and is_removed:
         least.append(Change(key, None, None, None, None, remove=True))
     if state and is_written:
-        least.append(Change(key, state.value, state.data_type, entry_id, state.observed_at, remove=False))
+        least.append(Change(key, *state[:2], entry_id, state.observed_at, remove=False, origin=state.origin))
     return least, tally
 
 
 def _state_of(entry: StoredEntry) -> _EntryNow:
-    return _EntryNow(entry.value, entry.data_type, entry.observed_at)
+    return _EntryNow(entry.value, entry.data_type, entry.observed_at, entry.origin)
 
 
 def _apply(change: Change, before: _EntryNow | None) -> tuple[_EntryNow | None, Effect]:
@@ -68,7 +69,8 @@ def _apply(change: Change, before: _EntryNow | None) -> tuple[_EntryNow | None, 
     if change.remove:
         return None, "deleted" if before else "absent"
     data_type = change.data_type or (before.data_type if before else DEFAULT_DATA_TYPE)
-    after = _EntryNow(change.value, data_type, observed_at if change.observed_at is None else change.observed_at)
+    newest = observed_at if change.observed_at is None else change.observed_at
+    after = _EntryNow(change.value, data_type, newest, change.origin)
     if before is None:
         return after, "created"
     return after, "unchanged" if before[:2] == after[:2] else "updated"

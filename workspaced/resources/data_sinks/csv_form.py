@@ -25,7 +25,7 @@ def csv_parts(chunks: Iterable[list[Row]]) -> Iterator[bytes]:
 
 
 def _line(row: Row) -> str:
-    _, _, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by = row
+    _, _, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by, _ = row
     fields = (
         _quoted(key),
         "" if value is None else _quoted(value),

@@ -5,7 +5,7 @@
 -- SQLite's own order; PostgreSQL knows by them which index is meant.
 
 -- name: columns
-number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 
 -- name: count
 -- For sinks of bounded size only.
@@ -110,7 +110,7 @@ ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
 
 -- name: key_asc_search
 SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by,
-       e.updated_by
+       e.updated_by, e.origin
 FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
 CROSS JOIN data_sink_entry e
 WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'

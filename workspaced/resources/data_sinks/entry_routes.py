@@ -10,8 +10,9 @@ from workspaced.http.operations import Call
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
 from workspaced.resources.data_sinks.events import record_entry
-from workspaced.resources.data_sinks.records import entry_record
-from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, NewDataSinkEntry
+from workspaced.resources.data_sinks.origin_store import find_origins
+from workspaced.resources.data_sinks.records import DataSinkEntryRecord, entry_record
+from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, SingleDataSinkEntry
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink, written
 from workspaced.resources.read_responses import versioned_response
@@ -24,11 +25,17 @@ async def get_entry(call: Call) -> Response:
     One entry by its key.
     200: The entry.
     """
-    sink, entry = await call.store.read_brief(lambda reader: _get_by_path(reader, call))
-    return versioned_response(call, entry_record(entry, sink.id), entry.version)
+    wants_origin = call.flag("origin", default=False)
+
+    def find(reader: ReadTransaction) -> tuple[DataSinkEntryRecord, int]:
+        sink, entry = _get_by_path(reader, call)
+        origins = find_origins(reader, [entry.origin]) if wants_origin else None
+        return entry_record(entry, sink.id, origins), entry.version
+
+    return versioned_response(call, *await call.store.read_brief(find))
 
 
-def create_entry(tx: Transaction, call: Call, new: NewDataSinkEntry) -> Response:
+def create_entry(tx: Transaction, call: Call, new: SingleDataSinkEntry) -> Response:
     """Create an entry (contract DS8).
 
     A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
-from workspaced.resources.data_sinks.rules import NewDataSinkEntry
+from workspaced.resources.data_sinks.origin_store import keep_origin
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number
+from workspaced.resources.data_sinks.rules import SingleDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
 from workspaced.resources.data_sinks.values import (
     DEFAULT_DATA_TYPE,
@@ -90,24 +92,35 @@ def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
         raise ConflictProblem("quota_exceeded", f"A data sink may have {limits.entries_per_sink} entries.")
 
 
-def create_entry(tx: Transaction, call: Call, sink: StoredSink, new: NewDataSinkEntry) -> StoredEntry:
+def create_entry(tx: Transaction, call: Call, sink: StoredSink, new: SingleDataSinkEntry) -> StoredEntry:
     """Insert an entry, and return it. Raises ConflictProblem: the key or the id is in use, or the quota is reached."""
     if existing := find_entry(tx, sink, new.key):
         raise ConflictProblem(
             "duplicate_key", "This data sink has an entry with this key already.", existingId=existing.id
         )
-    return upsert_entry(tx, call, sink, new.as_change(), None)
+    change, origin = new.as_change(), new.origin
+    if origin is None:
+        return upsert_entry(tx, call, sink, change, None)
+    return upsert_entry(tx, call, sink, change._replace(origin=origin.row), None, origin=origin.shared())
 
 
 def upsert_entry(
-    tx: Transaction, call: Call, sink: StoredSink, change: Change, existing: StoredEntry | None
+    tx: Transaction,
+    call: Call,
+    sink: StoredSink,
+    change: Change,
+    existing: StoredEntry | None,
+    *,
+    origin: ValueOrigin | None = None,
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
+
+    The origin of the change is the row in ``origin``.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
     """
-    key, value, data_type, entry_id, observed_at, _ = change
+    key, value, data_type, entry_id, observed_at, _, row = change
     if existing is None:
         require_room(sink, 1, call.settings.limits)
         if entry_id and is_id_in_use(tx, entry_id):
@@ -116,7 +129,7 @@ def upsert_entry(
         number: int | None = before + 1
     else:
         number, id_offset = None, 0
-    row = tx.one(
+    found = tx.one(
         _SQL["upsert_entry"],
         {
             "number": number,
@@ -129,12 +142,13 @@ def upsert_entry(
             "observed_at": observed_at,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
+            "origin": origin_number(keep_origin(tx, sink, origin, now=call.now), row or 0) if origin else None,
             **call.authorship,
         },
     )
-    if row is not None:
+    if found is not None:
         touch_sink(tx, call, sink, added=0 if existing else 1)
-        return StoredEntry._make(row)
+        return StoredEntry._make(found)
     if existing is None:
         raise LookupError(f"entry '{key}' was neither inserted nor updated")
     return existing

@@ -12,6 +12,8 @@ from workspaced.events.payload import DomainEvent, entry_resource
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
+from workspaced.resources.data_sinks.origin_store import find_origins
+from workspaced.resources.data_sinks.origins import ValueOrigin, origins_text, text_of_origin
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
 from workspaced.resources.recorded_change import changed_members, record_change
@@ -57,19 +59,23 @@ def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryStat
     A write of equal values has an audit row, but no event and no row in the history.
     """
     emits = has_subscribers(tx)
+    origins = find_origins(tx, (after.origin for _, _, after in states if after))
     for call, before, after in states:
         entry = after or before
         if entry is None or (before and after and before.version == after.version):
             continue
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
-        call.note(tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed)
+        origin = text_of_origin(after.origin, origins) if after and after.origin is not None else ""
+        call.note(tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed, origin=origin)
         if emits:
             emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
     record_states(tx, sink, states)
 
 
-def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> None:
+def record_bulk(
+    tx: Transaction, call: Call, sink: StoredSink, tally: Tally, origins: Sequence[ValueOrigin] = ()
+) -> None:
     """Record a mass update in one audit row with counts."""
     if tally.touched:
         call.note(
@@ -79,6 +85,7 @@ def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> 
             label=sink.label,
             workspace_id=sink.workspace_id,
             counts=tally.written,
+            origin=origins_text(origins),
         )
 
 

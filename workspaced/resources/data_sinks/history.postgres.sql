@@ -1,13 +1,14 @@
 -- PostgreSQL's variants of the statements of the history.
 
 -- name: insert_staged
-INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation)
+INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
+                          old_origin)
 SELECT :sink, s.key,
        greatest(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
                                               ORDER BY c.at DESC LIMIT 1), 0)),
-       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation
+       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
 FROM staged_change s
-LEFT JOIN LATERAL (SELECT number, value, data_type, observed_at, updated_at FROM data_sink_entry
+LEFT JOIN LATERAL (SELECT number, value, data_type, observed_at, updated_at, origin FROM data_sink_entry
                    WHERE sink = :sink AND key = s.key LIMIT 1) AS e ON true
 WHERE CASE WHEN e.number IS NULL THEN s.remove = 0
            WHEN s.observed_at < e.observed_at THEN false

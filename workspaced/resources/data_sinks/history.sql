@@ -18,15 +18,17 @@ WHERE number = :sink
 SELECT at FROM entry_change WHERE sink = :sink AND key = :key ORDER BY at DESC LIMIT 1
 
 -- name: insert
-INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation) VALUES
+INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
+                          old_origin) VALUES
 
 -- name: insert_staged
 -- The effects of the staged items, as in compare_stage. A new entry continues the history of its key.
-INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation)
+INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
+                          old_origin)
 SELECT :sink, s.key,
        max(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
                                          ORDER BY c.at DESC LIMIT 1), 0)),
-       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation
+       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
 FROM staged_change s LEFT JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key
 WHERE CASE WHEN e.number IS NULL THEN NOT s.remove
            WHEN s.observed_at < e.observed_at THEN 0
@@ -35,7 +37,7 @@ ORDER BY s.ordinal
 
 -- name: changes_of_key
 -- The newest first, from a change on. The value after a change is in the row before it.
-SELECT number, at, old_value, old_data_type, known_from, actor, key_id, client_id, request_id, operation
+SELECT number, at, old_value, old_data_type, known_from, actor, key_id, client_id, request_id, operation, old_origin
 FROM entry_change
 WHERE sink = :sink AND key = :key AND number > :after AND (at, number) <= (:at, :number)
 ORDER BY at DESC, number DESC LIMIT :take

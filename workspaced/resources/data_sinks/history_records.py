@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_schema import Count, Timestamp, Uuid
 from workspaced.core.members import Body, Whole
@@ -14,6 +14,8 @@ from workspaced.core.problems import Invalid
 from workspaced.core.records import optional_stamp
 from workspaced.core.timestamps import microseconds, stamp
 from workspaced.resources.data_sinks.history_store import Moments, StoredChange, StoredDifference, policy_of
+from workspaced.resources.data_sinks.origins import StoredOrigins
+from workspaced.resources.data_sinks.records import EntryOriginRecord, origin_record
 from workspaced.resources.data_sinks.values import StoredSink
 from workspaced.settings.model import MOST_CHANGES, MOST_DAYS, HistorySettings
 
@@ -25,6 +27,10 @@ class EntryStateRecord(msgspec.Struct, rename="camel"):
 
     value: str | None
     data_type: str
+    origin: Annotated[
+        EntryOriginRecord | UnsetType | None,
+        Meta(description="With `origin=true`: that of its last write; null: not given."),
+    ] = UNSET
 
 
 class DataSinkHistoryRecord(msgspec.Struct, rename="camel"):
@@ -85,11 +91,16 @@ def history_record(sink: StoredSink, default: HistorySettings) -> DataSinkHistor
     )
 
 
-def change_records(changes: Sequence[StoredChange], after: EntryStateRecord | None) -> list[EntryChangeRecord]:
-    """Return the records of changes of one entry, the newest first; ``after``: the value after the newest."""
+def change_records(
+    changes: Sequence[StoredChange], after: EntryStateRecord | None, origins: StoredOrigins | None
+) -> list[EntryChangeRecord]:
+    """Return the records of changes of one entry, the newest first; ``after``: the value after the newest.
+
+    ``origins`` None: without the origins of the values.
+    """
     records = []
     for change in changes:
-        before = state_record(change.old_value, change.old_data_type)
+        before = state_record(change.old_value, change.old_data_type, change.old_origin, origins)
         records.append(
             EntryChangeRecord(
                 id=str(change.number),
@@ -124,9 +135,13 @@ def difference_record(found: StoredDifference, moments: Moments) -> EntryDiffere
     )
 
 
-def state_record(value: str | None, data_type: str | None) -> EntryStateRecord | None:
-    """Return the record of a value; None if the data type is None: the key has no entry."""
-    return None if data_type is None else EntryStateRecord(value, data_type)
+def state_record(
+    value: str | None, data_type: str | None, origin: int | None = None, origins: StoredOrigins | None = None
+) -> EntryStateRecord | None:
+    """Return the record of a value; None if the data type is None: the key has no entry. ``origins``: as in `change_records`."""
+    if data_type is None:
+        return None
+    return EntryStateRecord(value, data_type, UNSET if origins is None else origin_record(origin, origins))
 
 
 class DataSinkHistoryChanges(Body):

@@ -25,6 +25,8 @@ from workspaced.resources.data_sinks.history_records import (
     state_record,
 )
 from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference
+from workspaced.resources.data_sinks.origin_store import find_origins
+from workspaced.resources.data_sinks.records import WITH_ORIGIN
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.operation_rows import get, patch
@@ -74,22 +76,25 @@ async def list_changes(call: Call) -> Response:
     """
     page, take, newest = _page(call)
     key = call.names["key"]
+    wants_origin = call.flag("origin", default=False)
 
     def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
         # The row after which the page begins has the value after the first change of the page.
         rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
         entry = entry_store.find_entry(reader, sink, key)
+        named = [*(row.old_origin for row in rows), entry.origin if entry else None]
+        origins = find_origins(reader, named) if wants_origin else None
         if newest is None:
             if entry is None and not rows:
                 raise NotFoundProblem("entry_not_found", "There is no such entry, and none is known of the past.")
-            after = state_record(entry.value, entry.data_type) if entry else None
+            after = state_record(entry.value, entry.data_type, entry.origin, origins) if entry else None
         elif rows and (rows[0].at, rows[0].number) == newest:
-            after = state_record(rows[0].old_value, rows[0].old_data_type)
+            after = state_record(rows[0].old_value, rows[0].old_data_type, rows[0].old_origin, origins)
             del rows[0]
         else:  # dropped meanwhile, together with all older ones
             return [], ""
-        records = change_records(rows[:take], after)
+        records = change_records(rows[:take], after, origins)
         if len(rows) <= take:
             return records, ""
         last = rows[take - 1]
@@ -160,7 +165,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             ),
         ),
         get("data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes).described(
-            success=listed(EntryChangeRecord, counted=False), query=pages
+            success=listed(EntryChangeRecord, counted=False), query=(*pages, WITH_ORIGIN)
         ),
     )
 

@@ -45,6 +45,7 @@ class StoredChange(NamedTuple):
     client_id: str
     request_id: str
     operation: str
+    old_origin: int | None
 
 
 class ChangePosition(NamedTuple):
@@ -114,18 +115,18 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
             continue
         at = max(call.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
         old = (before.value, before.data_type) if before else (None, None)
-        rows.append((sink.number, entry.key, at, *old, *_origin(call).values()))
+        rows.append((sink.number, entry.key, at, *old, *_request(call).values(), before.origin if before else None))
     if rows:
         tx.load(_SQL["insert"], rows)
 
 
 def record_staged(tx: Transaction, call: Call, sink: StoredSink) -> None:
     """Record the effects of the staged items of a mass update, before they are written."""
-    tx.run(_SQL["insert_staged"], {"sink": sink.number, "now": call.now, **_origin(call)})
+    tx.run(_SQL["insert_staged"], {"sink": sink.number, "now": call.now, **_request(call)})
 
 
-def _origin(call: Call) -> dict[str, str]:
-    """Return the last columns of a change, in their order: the request that makes it."""
+def _request(call: Call) -> dict[str, str]:
+    """Return the columns of the request that makes a change, in their order."""
     return {
         "actor": call.actor,
         "key_id": call.key_id,

@@ -10,9 +10,10 @@ is left to the full reader, so both give the same result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 from unicodedata import is_normalized
 
 import msgspec
@@ -23,7 +24,8 @@ from workspaced.core.members import read_body
 from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
-from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, is_data_type, key_fault
+from workspaced.resources.data_sinks.origins import Origins, SingleOrigin, ValueOrigin, entry_origins
+from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, SingleSetting, is_data_type, key_fault
 from workspaced.resources.data_sinks.values import Change
 from workspaced.settings.model import Limits
 
@@ -41,13 +43,18 @@ class _MassItem(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=F
     delete: bool = False
 
 
+class _SingleItem(_MassItem, forbid_unknown_fields=True, rename="camel", gc=False):
+    origin: dict[str, Any] | None = None
+
+
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     entries: list[_MassItem]
+    origins: list[dict[str, Any]] = []
 
 
 # A third of the time of ``Change(…)``, which is a Python function; there are thousands of items in a request.
 _new_change: Callable[[tuple[object, ...]], Change] = partial(tuple.__new__, Change)
-_ITEM = msgspec.json.Decoder(_MassItem)
+_ITEM = msgspec.json.Decoder(_SingleItem)
 _ITEMS = msgspec.json.Decoder(list[_MassItem])
 _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
@@ -56,13 +63,14 @@ _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 class Bulk:
     """A bulk body; ``enveloped``: it has the form ``{"entries": […]}``, and so has the response.
 
-    ``changes`` has None for an invalid item; ``faults`` has its mistakes.
+    ``changes`` has None for an invalid item; ``faults`` has its mistakes. The origins of changes are positions in ``origins``.
     """
 
     changes: Sequence[Change | None]
     enveloped: bool
     faults: Mapping[int, Sequence[FieldError]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    origins: Sequence[ValueOrigin] = ()
 
 
 class Single(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +78,7 @@ class Single(msgspec.Struct, frozen=True, kw_only=True):
 
     change: Change
     ignored: tuple[str, ...] = ()
+    origin: ValueOrigin | None = None
 
 
 def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
@@ -96,8 +105,14 @@ def _read_single(value: dict[str, object], limits: Limits, key: str | None) -> S
         named = value.setdefault("key", key)
         if not isinstance(named, str) or normalised(named) != key:
             raise Invalid.at("/key", "key_mismatch", "The body's key is not the one in the path.")
-    change, ignored = _read_item(value, limits)
-    return Single(change=change, ignored=ignored)
+    read, change, ignored = _read_item(value, limits, setting=SingleSetting)
+    return _with_origin(change, getattr(read, "origin", None), ignored)
+
+
+def _with_origin(change: Change, origin: SingleOrigin | None, ignored: tuple[str, ...] = ()) -> Single:
+    if origin is None:
+        return Single(change=change, ignored=ignored)
+    return Single(change=change._replace(origin=origin.row or 0), ignored=ignored, origin=origin.shared())
 
 
 def _read_single_fast(text: bytes, limits: Limits) -> Single | None:
@@ -107,14 +122,17 @@ def _read_single_fast(text: bytes, limits: Limits) -> Single | None:
     try:
         item = _ITEM.decode(text)
         change = _change_of(item)
-    except MALFORMED:
+        origin, unknown = (None, ()) if item.origin is None else read_body(SingleOrigin, item.origin, limits)
+    except (Invalid, *MALFORMED):
         return None
-    key, value, data_type, entry_id, _, remove = change
+    key, value, data_type, entry_id, _, remove, _ = change
+    if unknown:
+        return None
     if remove or value is None or byte_length(value) > limits.value_bytes:
         return None
     if (item.id is not None and not entry_id) or (data_type is not None and not is_data_type(data_type, limits)):
         return None
-    return Single(change=change) if key == normalised(key) and key_fault(key, limits) is None else None
+    return _with_origin(change, origin) if key == normalised(key) and key_fault(key, limits) is None else None
 
 
 def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
@@ -123,17 +141,30 @@ def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
     if b"\\u0000" in text or not (enveloped or text.lstrip()[:1] == b"["):
         return None
     try:
-        items = _ENVELOPED_ITEMS.decode(text).entries if enveloped else _ITEMS.decode(text)
-    except MALFORMED:
+        body = _ENVELOPED_ITEMS.decode(text) if enveloped else _Envelope(_ITEMS.decode(text))
+        origins, numbers, unknown = _read_origins(body.origins, len(body.entries), limits)
+    except (Invalid, *MALFORMED):
         return None
-    changes = _plain_changes(items, limits) if 1 <= len(items) <= limits.bulk_items else None
-    return Bulk(changes=changes, enveloped=enveloped) if changes else None
+    if unknown or not 1 <= len(body.entries) <= limits.bulk_items:
+        return None
+    changes = _plain_changes(body.entries, numbers, limits)
+    return Bulk(changes=changes, enveloped=enveloped, origins=origins) if changes else None
 
 
-def _plain_changes(items: Sequence[_MassItem], limits: Limits) -> list[Change] | None:
+def _read_origins(
+    given: object, entries: int, limits: Limits
+) -> tuple[Sequence[ValueOrigin], Iterable[int | None], tuple[str, ...]]:
+    """Return the origins of a bulk, the number of each entry, and the names of ignored members. Raises Invalid: mistakes."""
+    read, ignored = (
+        (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
+    )
+    return [one.shared() for one in read.origins], entry_origins(read.origins, entries), ignored
+
+
+def _plain_changes(items: Sequence[_MassItem], origins: Iterable[int | None], limits: Limits) -> list[Change] | None:
     """Return the items as changes; None if any has a mistake."""
     try:
-        changes = [_change_of(item) for item in items]
+        changes = [_change_of(item, origin) for item, origin in zip(items, origins, strict=True)]
     except MALFORMED:
         return None
     complete = all(change.value is not None or change.remove for change in changes)
@@ -145,7 +176,7 @@ def _plain_changes(items: Sequence[_MassItem], limits: Limits) -> list[Change] |
     return changes if _short_values(values, limits) else None
 
 
-def _change_of(item: _MassItem) -> Change:
+def _change_of(item: _MassItem, origin: int | None = None) -> Change:
     return _new_change(
         (
             item.key,
@@ -154,6 +185,7 @@ def _change_of(item: _MassItem) -> Change:
             item.id and as_uuid(item.id),
             None if item.observed_at is None else microseconds(item.observed_at),
             item.delete,
+            origin,
         )
     )
 
@@ -186,28 +218,33 @@ def _read_bulk(value: object, limits: Limits) -> Bulk:
         if "key" in value:
             raise Invalid.at("", "ambiguous_body", "The body has both 'key' and 'entries'.")
         items = value["entries"]
-        ignored = dict.fromkeys(value.keys() - {"entries"})
+        ignored = dict.fromkeys(value.keys() - {"entries", "origins"})
     if not isinstance(items, list):
         raise Invalid.at("", "wrong_type", "The body must be an entry, a list of entries or an object with 'entries'.")
     if not items:
         raise Invalid("no_items", "A mass update needs at least one item.")
     if len(items) > limits.bulk_items:
         raise Invalid("too_many_items", f"A mass update may have {limits.bulk_items} items at the most.")
+    given = value.get("origins") if isinstance(value, dict) else None
+    origins, numbers, unknown = _read_origins([] if given is None else given, len(items), limits)
+    ignored |= dict.fromkeys(unknown)
     changes: list[Change | None] = []
     faults: dict[int, Sequence[FieldError]] = {}
-    for index, item in enumerate(items):
+    for index, (item, origin) in enumerate(zip(items, numbers, strict=True)):
         try:
-            change, unknown = _read_item(item, limits, pointer=f"/{pointer}{index}")
+            _, change, unknown = _read_item(item, limits, pointer=f"/{pointer}{index}")
             ignored |= dict.fromkeys(unknown)
-            changes.append(change)
+            changes.append(change._replace(origin=origin))
         except Invalid as invalid:
             faults[index] = invalid.mistakes
             changes.append(None)
-    return Bulk(changes=changes, enveloped=enveloped, faults=faults, ignored=tuple(sorted(ignored)))
+    return Bulk(changes=changes, enveloped=enveloped, faults=faults, ignored=tuple(sorted(ignored)), origins=origins)
 
 
-def _read_item(item: object, limits: Limits, *, pointer: str = "") -> tuple[Change, tuple[str, ...]]:
+def _read_item(
+    item: object, limits: Limits, *, pointer: str = "", setting: type[MassSetting] = MassSetting
+) -> tuple[MassRemoval, Change, tuple[str, ...]]:
     remove = isinstance(item, dict) and item.get("delete") is True
-    read, ignored = read_body(MassRemoval if remove else MassSetting, item, limits, pointer=pointer)
+    read, ignored = read_body(MassRemoval if remove else setting, item, limits, pointer=pointer)
     value = None if remove else read.value
-    return Change(read.key, value, read.data_type, read.id, read.observed_at, remove), ignored
+    return read, Change(read.key, value, read.data_type, read.id, read.observed_at, remove), ignored

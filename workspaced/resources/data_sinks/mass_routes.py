@@ -15,6 +15,7 @@ from workspaced.resources.data_sinks.change_effects import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
+from workspaced.resources.data_sinks.origins import ValueOrigin
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
@@ -73,7 +74,7 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
     change = single.change
     if change.remove:
         raise Invalid.at("/delete", "delete_needs_bulk", "Only an item of the bulk form can delete.")
-    return Work(act=SingleUpsert(call, change, may_create), ignored=single.ignored)
+    return Work(act=SingleUpsert(call, change, may_create, single.origin), ignored=single.ignored)
 
 
 def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
@@ -88,7 +89,7 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         if fault := mass_store.fault_of(tx, sink, changes, may_create=may_create):
             raise fault
-        tally = _apply(tx, sink, in_order, call)
+        tally = _apply(tx, sink, in_order, call, bulk.origins)
         headers = _headers(tally, minimal=minimal)
         if minimal:
             return json_response(_counts(tally), headers=headers, written=tally.written)
@@ -109,7 +110,7 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         accepted, errors = _checked(tx, sink, bulk, may_create=may_create)
         changes = [change for _, change in accepted]
-        tally = _apply(tx, sink, changes, call)
+        tally = _apply(tx, sink, changes, call, bulk.origins)
         headers = _headers(tally, minimal=minimal)
         failures = [{"index": index, **errors[index]} for index in sorted(errors)]
         if minimal:
@@ -162,12 +163,14 @@ def _checked(
     return [(index, change) for index, change in sound if index not in errors], errors
 
 
-def _apply(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call) -> Tally:
+def _apply(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call, origins: Sequence[ValueOrigin]
+) -> Tally:
     if not changes:
         return Tally()
     with emit_entry_changes(tx, call, sink, changes):
-        tally = mass_store.apply_changes(tx, call, sink, changes)
-    record_bulk(tx, call, sink, tally)
+        tally = mass_store.apply_changes(tx, call, sink, changes, origins)
+    record_bulk(tx, call, sink, tally, origins)
     return tally
 
 

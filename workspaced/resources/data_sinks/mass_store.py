@@ -10,6 +10,8 @@ from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.change_effects import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.resources.data_sinks.history_store import open_history, record_staged
+from workspaced.resources.data_sinks.origin_store import keep_origin
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number, split_origin
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -18,7 +20,8 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 _BY_KEY = itemgetter(0)  # a third of the time of an access by name
 _PLAIN = (None, None, False)
-"""The last fields of a change without an id, an observation and a removal."""
+"""The fields 3 to 5 of a change without an id, an observation and a removal."""
+_WITH_ORIGIN = itemgetter(0, 1, 2, 6)
 
 
 def in_key_order(changes: Sequence[Change]) -> list[Change]:
@@ -48,16 +51,21 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
     return [in_key_order(part) for part in by_round]
 
 
-def apply_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Tally:
+def apply_changes(
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
+) -> Tally:
     """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
+
+    The origins of the changes are positions in ``origins``.
 
     Raises:
         ConflictProblem: the quota is reached; the caller must roll back the transaction.
     """
+    changes, base = _with_stored_origins(tx, call, sink, changes, origins)
     least, total = _without_repetitions(tx, sink, changes)
     has_history = open_history(tx, call, sink)
     for turn, part in enumerate(rounds(least) if least else ()):
-        _stage(tx, part)
+        _stage(tx, part, has_origins=bool(origins))
         effects = Tally(accepted=len(part))
         upserts = sum(1 for change in part if not change.remove)
         existing = 0
@@ -71,7 +79,7 @@ def apply_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequen
         if has_history:
             record_staged(tx, call, sink)
         if upserts:
-            _upsert(tx, call, sink, len(part))
+            _upsert(tx, call, sink, len(part), base)
         if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
         total += effects + Tally(created=created)
@@ -88,17 +96,18 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 
 
 def upsert_each(
-    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
     """Write entries with different keys and no given ids. Return each before and after, in their order.
 
-    An older observation changes nothing (contract M6).
+    An older observation changes nothing (contract M6). The origins of the changes are positions in ``origins``.
     """
-    _stage(tx, in_key_order(changes))
+    changes, base = _with_stored_origins(tx, call, sink, changes, origins)
+    _stage(tx, in_key_order(changes), has_origins=bool(origins))
     before = _staged_entries(tx, sink) if sink.entry_count else {}
     if any(change.data_type is None for change in changes):
         tx.run(_SQL["keep_data_types"], {"sink": sink.number})
-    _upsert(tx, call, sink, len(changes))
+    _upsert(tx, call, sink, len(changes), base)
     after = _staged_entries(tx, sink)
     states = [(before.get(change.key), after[change.key]) for change in changes]
     if any(former is None or former.version != entry.version for former, entry in states):
@@ -174,11 +183,30 @@ def _is_there(reader: ReadTransaction, sink: StoredSink, key: str) -> bool:
     return bool(sink.entry_count) and find_entry(reader, sink, key) is not None
 
 
-def _stage(tx: Transaction, part: Sequence[Change]) -> None:
+def _with_stored_origins(
+    tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin]
+) -> tuple[Sequence[Change], int]:
+    """Store the origins. Return the changes with origins as entries have them, after adding the returned number to each."""
+    numbers = [keep_origin(tx, sink, origin, now=call.now) for origin in origins]
+    if len(numbers) <= 1:  # so the thousands of changes of a usual request stay as they are
+        return changes, origin_number(numbers[0], 0) if numbers else 0
+    stored = []
+    for change in changes:
+        if change.origin is not None:
+            position, row = split_origin(change.origin)
+            change = change._replace(origin=origin_number(numbers[position], row))  # noqa: PLW2901
+        stored.append(change)
+    return stored, 0
+
+
+def _stage(tx: Transaction, part: Sequence[Change], *, has_origins: bool = False) -> None:
     tx.run(_SQL["make_stage"])
     tx.run(_SQL["clear_stage"])
-    if {change[3:] for change in part} == {_PLAIN}:  # half the columns take a third of the time
-        tx.load(_SQL["stage_plain"], [change[:3] for change in part])
+    if {change[3:6] for change in part} == {_PLAIN}:  # half the columns take a third of the time
+        if has_origins:
+            tx.load(_SQL["stage_with_origin"], list(map(_WITH_ORIGIN, part)))
+        else:
+            tx.load(_SQL["stage_plain"], [change[:3] for change in part])
     else:
         tx.load(_SQL["stage"], part)
 
@@ -197,7 +225,7 @@ def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, i
     return tally, updates + stale_upserts
 
 
-def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int) -> None:
+def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int, origin_base: int) -> None:
     before, id_offset = take_numbers(tx, count)
     tx.run(
         _SQL["upsert_stage"],
@@ -207,6 +235,7 @@ def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int) -> None:
             "default_data_type": DEFAULT_DATA_TYPE,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
+            "origin": origin_base,
             **call.authorship,
         },
     )

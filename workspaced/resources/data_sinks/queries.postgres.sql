@@ -24,22 +24,22 @@ SELECT take_numbers('entry_number', :count), scramble FROM data_sink_entry_numbe
 -- name: upsert_entry
 -- An existing entry gets no number, because the row proposed for insertion is not inserted.
 INSERT INTO data_sink_entry AS e (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
-                                  created_at, updated_at, created_by, updated_by)
+                                  created_at, updated_at, created_by, updated_by, origin)
 VALUES (coalesce(:number::bigint, 0), :sink, :key, :value, coalesce(:data_type::text, :default_data_type),
         coalesce(:id::text, left(gen_random_uuid()::text, 24)
                             || lpad(to_hex((:number::bigint * :multiplier + :id_offset) & 281474976710655), 12, '0'), ''),
-        (:id::text IS NOT NULL)::integer, :observed_at, 1, :now, :now, :actor, :actor)
+        (:id::text IS NOT NULL)::integer, :observed_at, 1, :now, :now, :actor, :actor, :origin::bigint)
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = coalesce(:data_type::text, e.data_type),
     observed_at = coalesce(excluded.observed_at, e.observed_at), version = e.version + 1,
-    updated_at = greatest(e.updated_at, excluded.updated_at), updated_by = excluded.updated_by
+    updated_at = greatest(e.updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
 WHERE excluded.observed_at IS NULL OR e.observed_at IS NULL OR excluded.observed_at >= e.observed_at
-RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 
 -- name: make_stage
 CREATE TEMP TABLE IF NOT EXISTS staged_change (
     ordinal bigint GENERATED ALWAYS AS IDENTITY, key text COLLATE "C" NOT NULL, value text COLLATE "C",
-    data_type text COLLATE "C", id text COLLATE "C", observed_at bigint, remove smallint NOT NULL DEFAULT 0)
+    data_type text COLLATE "C", id text COLLATE "C", observed_at bigint, remove smallint NOT NULL DEFAULT 0, origin bigint)
 
 -- name: clear_stage
 -- TRUNCATE leaves no dead rows, and restarts the ordinals.
@@ -61,17 +61,17 @@ FROM (SELECT s.remove = 1 AS remove,
 
 -- name: upsert_stage
 INSERT INTO data_sink_entry AS e (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
-                                  created_at, updated_at, created_by, updated_by)
+                                  created_at, updated_at, created_by, updated_by, origin)
 SELECT :before + s.ordinal, :sink, s.key, s.value,
        coalesce(s.data_type, :default_data_type),
        coalesce(s.id, left(gen_random_uuid()::text, 24)
                       || lpad(to_hex(((:before + s.ordinal) * :multiplier + :id_offset) & 281474976710655), 12, '0')),
-       (s.id IS NOT NULL)::integer, s.observed_at, 1, :now, :now, :actor, :actor
+       (s.id IS NOT NULL)::integer, s.observed_at, 1, :now, :now, :actor, :actor, s.origin + :origin::bigint
 FROM staged_change s WHERE s.remove = 0 ORDER BY s.ordinal
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = excluded.data_type,
     observed_at = coalesce(excluded.observed_at, e.observed_at), version = e.version + 1,
-    updated_at = greatest(e.updated_at, excluded.updated_at), updated_by = excluded.updated_by
+    updated_at = greatest(e.updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
 WHERE excluded.observed_at IS NULL OR e.observed_at IS NULL OR excluded.observed_at >= e.observed_at
 
 -- name: delete_stage
@@ -84,6 +84,6 @@ WHERE number = ANY (ARRAY(
 
 -- name: entries_of_stage
 SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at,
-       e.created_by, e.updated_by
+       e.created_by, e.updated_by, e.origin
 FROM staged_change s
 CROSS JOIN LATERAL (SELECT * FROM data_sink_entry WHERE sink = :sink AND key = s.key LIMIT 1) AS e

@@ -88,12 +88,12 @@ UPDATE data_sink SET removed_to = :number WHERE number = :sink
 DELETE FROM data_sink WHERE number = :sink
 
 -- name: find_entry
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 FROM data_sink_entry WHERE sink = :sink AND key = :key
 
 -- name: list_entries
 -- In the order of creation; entries of one request are sorted by key.
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 
 -- name: read_id_offset
@@ -115,23 +115,23 @@ UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one 
 -- Insert one entry or, if the key exists and the observation is not older, update it. A data type that is not given (NULL) does
 -- not change, or is the default. An older observation returns no row.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
-                             created_at, updated_at, created_by, updated_by)
+                             created_at, updated_at, created_by, updated_by, origin)
 VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
         coalesce(:id, printf('%08x-%04x-4%03x-%04x-%012x', random() & 0xffffffff, random() & 0xffff, random() & 0xfff,
                              0x8000 | (random() & 0x3fff), (:number * :multiplier + :id_offset) & 0xffffffffffff)),
-        :id IS NOT NULL, :observed_at, 1, :now, :now, :actor, :actor)
+        :id IS NOT NULL, :observed_at, 1, :now, :now, :actor, :actor, :origin)
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = coalesce(:data_type, data_type),
     observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
-    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
 WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
    OR excluded.observed_at >= data_sink_entry.observed_at
-RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
 
 -- name: update_entry
 UPDATE data_sink_entry
 SET value = :value, data_type = :data_type, version = version + 1,
-    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor, origin = NULL
 WHERE number = :number
 
 -- name: delete_entry
@@ -140,16 +140,19 @@ DELETE FROM data_sink_entry WHERE number = :number
 -- name: make_stage
 CREATE TEMP TABLE IF NOT EXISTS staged_change (
     ordinal INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT, data_type TEXT, id TEXT, observed_at INTEGER,
-    remove INTEGER NOT NULL DEFAULT 0)
+    remove INTEGER NOT NULL DEFAULT 0, origin INTEGER)
 
 -- name: clear_stage
 DELETE FROM staged_change
 
 -- name: stage
-INSERT INTO staged_change (key, value, data_type, id, observed_at, remove) VALUES
+INSERT INTO staged_change (key, value, data_type, id, observed_at, remove, origin) VALUES
 
 -- name: stage_plain
 INSERT INTO staged_change (key, value, data_type) VALUES
+
+-- name: stage_with_origin
+INSERT INTO staged_change (key, value, data_type, origin) VALUES
 
 -- name: compare_stage
 -- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals.
@@ -172,20 +175,21 @@ SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink 
 WHERE data_type IS NULL
 
 -- name: upsert_stage
+-- :origin is added to each staged origin, so that an origin of all items is not staged with each.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
-                             created_at, updated_at, created_by, updated_by)
+                             created_at, updated_at, created_by, updated_by, origin)
 SELECT :before + s.ordinal, :sink, s.key, s.value,
        coalesce(s.data_type, :default_data_type),
        coalesce(s.id,
                 printf('%08x-%04x-4%03x-%04x-%012x', random() & 0xffffffff, random() & 0xffff, random() & 0xfff,
                        0x8000 | (random() & 0x3fff),
                        ((:before + s.ordinal) * :multiplier + :id_offset) & 0xffffffffffff)),
-       s.id IS NOT NULL, s.observed_at, 1, :now, :now, :actor, :actor
+       s.id IS NOT NULL, s.observed_at, 1, :now, :now, :actor, :actor, s.origin + :origin
 FROM staged_change s WHERE NOT s.remove ORDER BY s.ordinal
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = excluded.data_type,
     observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
-    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
 WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
    OR excluded.observed_at >= data_sink_entry.observed_at
 
@@ -197,5 +201,5 @@ WHERE number IN (SELECT e.number FROM staged_change s CROSS JOIN data_sink_entry
 
 -- name: entries_of_stage
 SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at,
-       e.created_by, e.updated_by
+       e.created_by, e.updated_by, e.origin
 FROM staged_change s CROSS JOIN data_sink_entry e WHERE e.sink = :sink AND e.key = s.key

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_body import encode
-from workspaced.core.json_schema import Timestamp, Uuid, ref
+from workspaced.core.json_schema import FLAG, Timestamp, Uuid, ref
 from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
+from workspaced.http.description import Parameter
+from workspaced.resources.data_sinks.origins import StoredOrigins, split_origin
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Row
+
+WITH_ORIGIN: Final = Parameter("origin", "true: with the origin of each value, if its writer gave one.", FLAG)
+
+
+class EntryOriginRecord(msgspec.Struct, rename="camel", gc=False):
+    """Where a value comes from, as its writer said; null: not given."""
+
+    source: str
+    file: str | None
+    row: Annotated[int, Meta(ge=1)] | None
+    run: str | None
+    pipeline: str | None
+    link: str | None
 
 
 class DataSinkEntryRecord(msgspec.Struct, rename="camel", gc=False):
@@ -30,6 +45,10 @@ class DataSinkEntryRecord(msgspec.Struct, rename="camel", gc=False):
     updated_at: Timestamp
     created_by: str
     updated_by: str
+    origin: Annotated[
+        EntryOriginRecord | UnsetType | None,
+        Meta(description="With `origin=true`: that of the last write; null: not given."),
+    ] = UNSET
 
 
 class IconRecord(msgspec.Struct):
@@ -58,11 +77,25 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
     updated_by: str
 
 
-def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
-    """Return the record of an entry; ``row`` is in the order of `StoredEntry`."""
-    _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by = row
-    return DataSinkEntryRecord(
+def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | None = None) -> DataSinkEntryRecord:
+    """Return the record of an entry; ``row`` is in the order of `StoredEntry`. ``origins`` None: without its origin."""
+    _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by, origin = row
+    made = DataSinkEntryRecord(
         entry_id, key, sink_id, value, data_type, stamp(created_at), stamp(updated_at), created_by, updated_by
+    )
+    if origins is not None:
+        made.origin = origin_record(origin, origins)
+    return made
+
+
+def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginRecord | None:
+    """Return the record of the origin of an entry or a former value; None if it was not given."""
+    if origin is None:
+        return None
+    number, row = split_origin(origin)
+    found = origins[number]
+    return EntryOriginRecord(
+        found.source, found.file or None, row or None, found.run or None, found.pipeline or None, found.link or None
     )
 
 
@@ -80,9 +113,9 @@ def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
     return encode(sink_record(sink, settings))[:-1] + b',"entries":['
 
 
-def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str) -> bytes:
+def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str, origins: StoredOrigins | None = None) -> bytes:
     """Return the JSON of entries, separated by commas, without brackets."""
-    return encode([entry_record(row, sink_id) for row in rows])[1:-1]
+    return encode([entry_record(row, sink_id, origins) for row in rows])[1:-1]
 
 
 def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: WorkspacedSettings) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ingestd.wire import bulk, writer
+from ingestd.wire import bulk, origin, writer
 from workspaced.core.json_schema import FLAG, STRING, array, choice, ref, string
 from workspaced.http import bodies
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
@@ -14,8 +14,13 @@ from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_rout
 from workspaced.resources.data_sinks.entry_filters import filter_parameters
 from workspaced.resources.data_sinks.entry_pages import FORMATS, SEARCHED
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
-from workspaced.resources.data_sinks.records import DataSinkEntryRecord, DataSinkOnlyRecord
-from workspaced.resources.data_sinks.rules import DataSinkChanges, DataSinkEntryChanges, NewDataSink, NewDataSinkEntry
+from workspaced.resources.data_sinks.records import WITH_ORIGIN, DataSinkEntryRecord, DataSinkOnlyRecord
+from workspaced.resources.data_sinks.rules import (
+    DataSinkChanges,
+    DataSinkEntryChanges,
+    NewDataSink,
+    SingleDataSinkEntry,
+)
 from workspaced.resources.data_sinks.sink_routes import SORTABLE as SINK_SORTABLE
 from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.security.permissions import DATA_SINKS_PUSH as PUSH
@@ -75,6 +80,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                 ),
                 *filter_parameters(limits),
                 Parameter("format", "csv: the entries only, with a header line.", choice(*FORMATS)),
+                WITH_ORIGIN,
                 *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),
             ),
             etag=True,
@@ -86,7 +92,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             success=listed(DataSinkOnlyRecord), query=paging(limits, SINK_SORTABLE)
         ),
         get("data_sinks.get_entry", _ENTRY, READ, entry_routes.get_entry).described(
-            success=Success(DataSinkEntryRecord), etag=True
+            success=Success(DataSinkEntryRecord), query=(WITH_ORIGIN,), etag=True
         ),
         post(
             "data_sinks.create", _ALL, WRITE, prepare=sink_routes.create_sink, client_id=True, body_bytes=large
@@ -109,7 +115,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         post(
             "data_sinks.create_entry", _ONE, PUSH, entry_routes.create_entry, client_id=True, body_bytes=small
         ).described(
-            body=RequestBody(NewDataSinkEntry, _TANK),
+            body=RequestBody(SingleDataSinkEntry, _TANK),
             success=Success(DataSinkEntryRecord, ("ETag", "Location"), status=201, links=_ENTRY_LINKS),
         ),
         patch(
@@ -147,13 +153,15 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def path_headers(limits: Limits) -> PathHeaders:
-    """Return the headers that announce bulk calls, the writer fence and compressed bodies (contract M9, M11)."""
+    """Return the headers that announce bulk calls, the writer fence, origins and compressed bodies (contract M9, M11, M12)."""
     most = bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
+    origins = origin.OriginLimits(max_origins=limits.bulk_origins, max_text=limits.origin_length)
     return PathHeaders(
         path=_ALL,
         headers=(
             (bulk.HEADER, str(most)),
             (writer.FENCE_HEADER, writer.FENCE),
+            (origin.HEADER, str(origins)),
             (bodies.CODING_HEADER, bodies.SUPPORTED_CODING),
         ),
     )

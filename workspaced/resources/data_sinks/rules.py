@@ -27,6 +27,7 @@ from workspaced.core.members import (
 from workspaced.core.problems import Invalid
 from workspaced.core.text import byte_length, has_controls, normalised
 from workspaced.core.timestamps import microseconds
+from workspaced.resources.data_sinks.origins import OriginMember, Origins, SingleOrigin
 from workspaced.resources.data_sinks.values import Change
 from workspaced.settings.model import Limits
 
@@ -114,6 +115,9 @@ class ObservedAt(Member):
 
 _Key: TypeAlias = Annotated[str, Key()]
 _Value: TypeAlias = Annotated[str | None, Value()]
+_Origin: TypeAlias = Annotated[
+    SingleOrigin | None, OriginMember(body=SingleOrigin, description="Where the value comes from.")
+]
 _DataType: TypeAlias = Annotated[
     str, DataType(description="An open vocabulary: scalar, text, boolean, date, datetime, vector, matrix, json, url…")
 ]
@@ -130,6 +134,12 @@ class NewDataSinkEntry(Body):
     def as_change(self) -> Change:
         """Return the entry as an item of a mass update."""
         return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
+
+
+class SingleDataSinkEntry(NewDataSinkEntry):
+    """A create body of one entry."""
+
+    origin: _Origin = None
 
 
 class DataSinkEntryChanges(Body):
@@ -161,6 +171,12 @@ class MassSetting(MassRemoval):
     """An item of a mass update that sets a value."""
 
     value: Annotated[str, Value()]
+
+
+class SingleSetting(MassSetting):
+    """The single form of a mass update."""
+
+    origin: _Origin = None
 
 
 class IconText(Text):
@@ -242,7 +258,7 @@ class DataSinkChanges(Body):
     icon: Annotated[str | None, IconMember(body=SinkIcon)] = None
 
 
-class NewDataSink(DataSinkChanges):
+class NewDataSink(Origins, DataSinkChanges):
     """A create body of a sink."""
 
     is_update = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from workspaced.core.json_schema import COUNT, STRING, Schema, array, nullable, record_schemas, ref, response
 from workspaced.core.members import body_schema
+from workspaced.resources.data_sinks.origins import Origins
 from workspaced.resources.data_sinks.records import DataSinkOnlyRecord, IconRecord
-from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting
+from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, NewDataSinkEntry, SingleSetting
 from workspaced.settings.model import Limits
 
 
@@ -15,19 +16,21 @@ def sink_schemas(limits: Limits) -> dict[str, Schema]:
 
 
 def _request_schemas(limits: Limits) -> dict[str, Schema]:
-    setting = body_schema(MassSetting, limits)
-    setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
+    setting, single = body_schema(MassSetting, limits), body_schema(SingleSetting, limits)
+    for schema in (setting, single):
+        schema["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
     removal = body_schema(MassRemoval, limits)
     removal["properties"]["delete"] = {"const": True}
     removal["required"].append("delete")
-    keyed = {name: schema for name, schema in setting["properties"].items() if name != "key"}
+    keyed = {name: schema for name, schema in single["properties"].items() if name != "key"}
     bulk = array(ref("MassItem"), least=1, most=limits.bulk_items)
     return {
+        "NewDataSinkEntry": body_schema(NewDataSinkEntry, limits),
         "MassItem": {"anyOf": [setting, removal]},
-        "MassSingle": {**setting, "not": {"required": ["entries"]}},
+        "MassSingle": {**single, "not": {"required": ["entries"]}},
         "MassBulk": {
             "type": "object",
-            "properties": {"entries": bulk},
+            "properties": {"entries": bulk, **body_schema(Origins, limits)["properties"]},
             "required": ["entries"],
             "not": {"required": ["key"]},
         },

@@ -11,6 +11,7 @@ from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, mass_store, store
 from workspaced.resources.data_sinks.events import record_entries, record_entry
+from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, written
@@ -27,6 +28,7 @@ class SingleUpsert(BatchableWork[Response]):
     call: Call
     change: Change
     may_create: bool
+    origin: ValueOrigin | None = None
 
     @property
     def kind(self) -> Hashable:
@@ -45,7 +47,7 @@ class SingleUpsert(BatchableWork[Response]):
         existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
             raise NotFoundProblem("entry_not_found", "There is no such entry, and create is false.")
-        entry = entry_store.upsert_entry(tx, call, sink, self.change, existing)
+        entry = entry_store.upsert_entry(tx, call, sink, self.change, existing, origin=self.origin)
         record_entry(tx, call, sink, before=existing, after=entry)
         return _response(sink, existing, entry)
 
@@ -66,15 +68,24 @@ class SingleUpsert(BatchableWork[Response]):
         most = self.call.settings.limits.entries_per_sink
         if most and sink.entry_count + len(first) > most:
             return nothing
-        changes = [pieces[index].change for index in first.values()]
+        given = [pieces[index] for index in first.values()]
+        changes = [piece.change for piece in given]
+        origins = list(dict.fromkeys(piece.origin for piece in given if piece.origin))
+        if origins:
+            changes = [piece.change_among(origins) for piece in given]
         newest = max((pieces[index].call for index in first.values()), key=lambda call: call.now)
-        states = mass_store.upsert_each(tx, newest, sink, changes)
+        states = mass_store.upsert_each(tx, newest, sink, changes, origins)
         responses: list[Response | None] = [*nothing]
         for (before, after), index in zip(states, first.values(), strict=True):
             responses[index] = _response(sink, before, after)
-        calls = [pieces[index].call for index in first.values()]
-        record_entries(tx, sink, [(call, *state) for call, state in zip(calls, states, strict=True)])
+        record_entries(tx, sink, [(piece.call, *state) for piece, state in zip(given, states, strict=True)])
         return responses
+
+    def change_among(self, origins: Sequence[ValueOrigin]) -> Change:
+        """Return the change with the position of its origin."""
+        if self.origin is None:
+            return self.change
+        return self.change._replace(origin=origin_number(origins.index(self.origin), self.change.origin or 0))
 
 
 def _response(sink: StoredSink, before: StoredEntry | None, after: StoredEntry) -> Response:

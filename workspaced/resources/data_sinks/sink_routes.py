@@ -15,6 +15,7 @@ from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, s
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
 from workspaced.resources.data_sinks.events import record_sink
+from workspaced.resources.data_sinks.origin_store import find_origins
 from workspaced.resources.data_sinks.records import (
     DataSinkOnlyRecord,
     joined_entries,
@@ -48,6 +49,7 @@ async def get_sink(call: Call) -> Response:
     200: The sink.
     """
     listing = read_listing(call.query, call.settings.limits)
+    has_origins = call.flag("origin", default=False)
 
     def contents(reader: ReadTransaction) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
@@ -66,7 +68,7 @@ async def get_sink(call: Call) -> Response:
         return Contents(
             headers=(tag, *headers),
             records=records,
-            parts=csv_parts(rows) if as_csv else _sink_parts(rows, sink, call),
+            parts=csv_parts(rows) if as_csv else _sink_parts(reader, rows, sink, call, has_origins=has_origins),
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
@@ -166,10 +168,13 @@ def _select_sinks(reader: ReadTransaction, call: Call, page: Page) -> tuple[int,
     return len(sinks), select_page(page, sinks, SORTABLE)
 
 
-def _sink_parts(chunks: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
+def _sink_parts(
+    reader: ReadTransaction, chunks: Iterator[list[Row]], sink: StoredSink, call: Call, *, has_origins: bool = False
+) -> Iterator[bytes]:
     yield open_sink(sink, call.settings)
     for index, rows in enumerate(chunks):
-        yield (b"," if index else b"") + joined_entries(rows, sink.id)
+        origins = find_origins(reader, [row[-1] for row in rows]) if has_origins else None
+        yield (b"," if index else b"") + joined_entries(rows, sink.id, origins)
     yield b"]}"
 
 
@@ -178,5 +183,5 @@ def _list_parts(reader: ReadTransaction, sinks: Sequence[StoredSink], call: Call
     for index, sink in enumerate(sinks):
         if index:
             yield b","
-        yield from _sink_parts(entry_store.entry_chunks(reader, sink), sink, call)
+        yield from _sink_parts(reader, entry_store.entry_chunks(reader, sink), sink, call)
     yield b"]"

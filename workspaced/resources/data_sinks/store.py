@@ -8,6 +8,7 @@ from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import remove_changes
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
+from workspaced.resources.data_sinks.origins import entry_origins
 from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
@@ -43,6 +44,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
     Raises:
         NotFoundProblem: there is no such workspace.
         ConflictProblem: an id is in use, or a quota is reached.
+        Invalid: the origins do not fit the entries.
     """
     taken = tx.one(_SQL["take_serial"], {"workspace_id": call.workspace_id})
     if taken is None:
@@ -70,10 +72,11 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
     sink = get_sink(tx, call.workspace_id, name)
     if not new.entries:
         return sink
-    changes = [entry.as_change() for entry in new.entries]
+    numbers = entry_origins(new.origins, len(new.entries))
+    changes = [entry.as_change()._replace(origin=origin) for entry, origin in zip(new.entries, numbers, strict=True)]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
-    apply_changes(tx, call, sink, changes)
+    apply_changes(tx, call, sink, changes, [origin.shared() for origin in new.origins])
     return get_sink(tx, call.workspace_id, name)
 
 

@@ -20,7 +20,7 @@ class Change(NamedTuple):
     """One item of a mass update, in the column order of the staging table.
 
     ``data_type`` None: the stored one, or the default. ``id``: the id of a new entry. ``observed_at`` is in
-    microseconds since 1970.
+    microseconds since 1970. ``origin``: see `origins.origin_number`.
     """
 
     key: str
@@ -29,6 +29,7 @@ class Change(NamedTuple):
     id: str | None
     observed_at: int | None
     remove: bool
+    origin: int | None = None
 
 
 class StoredSink(NamedTuple):
@@ -55,7 +56,7 @@ class StoredSink(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """A row of an entry. A tuple, because millions may be read."""
+    """A row of an entry. A tuple, because millions may be read. ``origin``: see `origins.origin_number`."""
 
     number: int
     id: str
@@ -68,6 +69,7 @@ class StoredEntry(NamedTuple):
     updated_at: int
     created_by: str
     updated_by: str
+    origin: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

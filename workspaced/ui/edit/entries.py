@@ -22,7 +22,7 @@ from workspaced.ui.edit.form import (
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.history import find_former
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView, entry_digest, entry_values
+from workspaced.ui.renderer import PageView, entry_digest, entry_values, shown_origin
 from workspaced.ui.workspaces import SECTION
 
 _KEY: Final = FormField(name="key", label="Key", required=True)
@@ -57,8 +57,17 @@ async def edit_entry(request: PageRequest) -> PageView | Response:
         dataclasses.replace(_NULL, value="true" if entry["value"] is None else ""),
         dataclasses.replace(_TYPE, value=entry["dataType"]),
     ]
-    page = dataclasses.replace(page, fields=fields)
+    page = dataclasses.replace(page, fields=fields, sentences=_warnings(entry))
     return await page.respond(request, lambda: _set(request, entry["key"], stored=entry["value"]))
+
+
+def _warnings(entry: Mapping[str, Any]) -> list[str]:
+    """Return what the user has to know before an edit: a pipeline that wrote the value may write it again."""
+    origin = entry["origin"]
+    if not origin or not origin["pipeline"]:
+        return []
+    written = f"The pipeline “{origin['pipeline']}” wrote this value, {shown_origin({**origin, 'pipeline': None})}."
+    return [f"{written} A later reading replaces what you save here: correct the source, too."]
 
 
 async def delete_entry(request: PageRequest) -> PageView | Response:
@@ -216,7 +225,7 @@ async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, 
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1")).record
     key = request.names["key"]
-    found = await request.get(*sink_path(request), key)
+    found = await request.get(*sink_path(request), key, origin="true")
     if not isinstance(found.value, dict):
         raise PageRefused(NotFoundProblem.status, NotFoundProblem.title, "There is no such entry.")
     page = FormPage(

@@ -143,7 +143,8 @@ CREATE TABLE data_sink_entry (
     created_at  bigint NOT NULL,
     updated_at  bigint NOT NULL,
     created_by  text COLLATE "C" NOT NULL,
-    updated_by  text COLLATE "C" NOT NULL
+    updated_by  text COLLATE "C" NOT NULL,
+    origin      bigint
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
 CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE id_supplied = 1;
@@ -190,11 +191,26 @@ CREATE TABLE entry_change (
     key_id        text COLLATE "C" NOT NULL,
     client_id     text COLLATE "C" NOT NULL,
     request_id    text COLLATE "C" NOT NULL,
-    operation     text COLLATE "C" NOT NULL
+    operation     text COLLATE "C" NOT NULL,
+    old_origin    bigint
 );
 CREATE INDEX entry_change_by_key ON entry_change (sink, key, at, number);
 CREATE INDEX entry_change_by_time ON entry_change (sink, at, number);
 CREATE INDEX entry_change_cut ON entry_change (sink, known_from) WHERE known_from IS NOT NULL;
+
+CREATE TABLE entry_origin (
+    number   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    sink     bigint NOT NULL,
+    digest   text COLLATE "C" NOT NULL,
+    source   text COLLATE "C" NOT NULL,
+    file     text COLLATE "C" NOT NULL,
+    run      text COLLATE "C" NOT NULL,
+    pipeline text COLLATE "C" NOT NULL,
+    link     text COLLATE "C" NOT NULL,
+    kept_at  bigint NOT NULL
+);
+CREATE UNIQUE INDEX entry_origin_by_digest ON entry_origin (sink, digest);
+CREATE INDEX entry_origin_by_age ON entry_origin (kept_at);
 
 -- The numbers come from a sequence here, because a row that is locked until the commit would make all writers wait.
 CREATE TABLE data_sink_entry_numbers (
@@ -258,7 +274,8 @@ CREATE TABLE audit_row (
     resource_label text COLLATE "C" NOT NULL,
     workspace_id   text COLLATE "C" NOT NULL,
     changed        text COLLATE "C" NOT NULL,
-    counts         text COLLATE "C" NOT NULL
+    counts         text COLLATE "C" NOT NULL,
+    origin         text COLLATE "C" NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_row_by_workspace ON audit_row (workspace_id, at);
 CREATE INDEX audit_row_by_time ON audit_row (at);

@@ -158,7 +158,8 @@ CREATE TABLE data_sink_entry (
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
     created_by  TEXT NOT NULL,
-    updated_by  TEXT NOT NULL
+    updated_by  TEXT NOT NULL,
+    origin      INTEGER                                -- of the last write: entry_origin.number << 32 | row; NULL: not given
 );
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
 CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE id_supplied;
@@ -192,11 +193,28 @@ CREATE TABLE entry_change (
     key_id        TEXT NOT NULL,
     client_id     TEXT NOT NULL,
     request_id    TEXT NOT NULL,
-    operation     TEXT NOT NULL
+    operation     TEXT NOT NULL,
+    old_origin    INTEGER                              -- as data_sink_entry.origin
 );
 CREATE INDEX entry_change_by_key ON entry_change (sink, key, at);
 CREATE INDEX entry_change_by_time ON entry_change (sink, at);
 CREATE INDEX entry_change_cut ON entry_change (sink, known_from) WHERE known_from IS NOT NULL;
+
+-- Origins of values, each stored once for a sink. Entries and changes name one together with a row. There is no index over these,
+-- which would slow bulk writes: a job looks for origins that nothing names. It is per sink, because a write holds its sink.
+CREATE TABLE entry_origin (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,        -- never reused, because a reader may still have the number
+    sink     INTEGER NOT NULL,
+    digest   TEXT NOT NULL,                            -- of the texts
+    source   TEXT NOT NULL,
+    file     TEXT NOT NULL,                            -- this and the following: empty if not given
+    run      TEXT NOT NULL,
+    pipeline TEXT NOT NULL,
+    link     TEXT NOT NULL,
+    kept_at  INTEGER NOT NULL                          -- when it was last written, or found in use
+);
+CREATE UNIQUE INDEX entry_origin_by_digest ON entry_origin (sink, digest);
+CREATE INDEX entry_origin_by_age ON entry_origin (kept_at);
 
 -- The newest epoch and attempt of each writer in a workspace; a request with an older one is refused.
 CREATE TABLE writer (
@@ -235,7 +253,8 @@ CREATE TABLE audit_row (
     resource_label TEXT NOT NULL,           -- the key, label or name at that time; empty: none
     workspace_id   TEXT NOT NULL,
     changed        TEXT NOT NULL,           -- a JSON list of members
-    counts         TEXT NOT NULL            -- a JSON object
+    counts         TEXT NOT NULL,           -- a JSON object
+    origin         TEXT NOT NULL DEFAULT '' -- a phrase about where the values come from
 );
 CREATE INDEX audit_row_by_workspace ON audit_row (workspace_id, at);
 CREATE INDEX audit_row_by_time ON audit_row (at);

@@ -1,0 +1,35 @@
+-- Origins of values. A list of numbers is JSON.
+
+-- name: find
+SELECT number, kept_at FROM entry_origin WHERE sink = :sink AND digest = :digest
+
+-- name: keep
+INSERT INTO entry_origin (sink, digest, source, file, run, pipeline, link, kept_at)
+VALUES (:sink, :digest, :source, :file, :run, :pipeline, :link, :now)
+ON CONFLICT (sink, digest) DO UPDATE SET kept_at = excluded.kept_at
+RETURNING number
+
+-- name: list
+SELECT number, source, file, run, pipeline, link FROM entry_origin
+WHERE number IN (SELECT value FROM json_each(:numbers) AS numbers)
+
+-- name: unchecked
+-- The origins that were neither written nor found in use for the longest time.
+SELECT number FROM entry_origin WHERE kept_at < :before ORDER BY kept_at LIMIT :most
+
+-- name: walk_entries
+-- The origins of the next :walk entries, with the number of entries, and of the last one.
+SELECT origin >> 32, max(number), count(*)
+FROM (SELECT number, origin FROM data_sink_entry WHERE number > :after ORDER BY number LIMIT :walk) AS walked
+GROUP BY origin >> 32
+
+-- name: walk_changes
+SELECT origin >> 32, max(number), count(*)
+FROM (SELECT number, old_origin AS origin FROM entry_change WHERE number > :after ORDER BY number LIMIT :walk) AS walked
+GROUP BY origin >> 32
+
+-- name: confirm
+UPDATE entry_origin SET kept_at = :now WHERE number IN (SELECT value FROM json_each(:numbers) AS numbers) AND kept_at < :now
+
+-- name: drop
+DELETE FROM entry_origin WHERE number IN (SELECT value FROM json_each(:numbers) AS numbers) AND kept_at < :before
