@@ -159,3 +159,54 @@ def test_a_reader_has_no_grid(browser: Browser, service: Service, make_key: Make
     browser.go(sink)
     assert browser.texts("#entries td:nth-child(2)") == ["1"]
     assert browser.driver.find_elements("css selector", "[role=grid], #add, #undo, td[tabindex]") == []
+
+
+def test_several_rows_are_selected_changed_and_restored(signed_in: Browser, service: Service) -> None:
+    entries: dict[str, str | None] = {key: str(number) for number, key in enumerate("abcdef")}
+    sink = service.sink(service.workspace(), entries)
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    assert not signed_in.find("#selection").is_displayed()
+    to_grid(signed_in)
+    signed_in.press(Keys.SPACE, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    ActionChains(signed_in.driver).key_down(Keys.SHIFT).send_keys(Keys.SPACE).key_up(Keys.SHIFT).perform()
+    assert signed_in.texts("#selected") == ["3 selected"]
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+    assert signed_in.focused.get_attribute("id") == "selected-type"
+    service.write(sink, "f", "9")  # a live update leaves the selection as it is
+    signed_in.until(lambda: "9" in signed_in.texts("#entries td:nth-child(2)"))
+    assert signed_in.texts("#selected") == ["3 selected"]
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+    signed_in.press("text", Keys.ENTER)
+    said(signed_in, "3 changed: saved")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(3)") == ["text"] * 3 + ["scalar"] * 3)
+    signed_in.until(lambda: signed_in.focused.tag_name == "td")
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+    said(signed_in, "Undone: 3 changed. 3 undone.")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(3)") == ["scalar"] * 6)
+
+    signed_in.find("thead .row-box").click()
+    signed_in.find("#entries .row-box").click()
+    assert signed_in.texts("#selected") == ["5 selected"]
+    signed_in.click("Delete")
+    said(signed_in, "5 deleted: saved")
+    assert stored(service, sink) == {"a": "0"}
+    signed_in.find("#undo").click()
+    said(signed_in, "5 undone.")
+    assert stored(service, sink) == {**entries, "f": "9"}
+    assert signed_in.complaints() == []
+
+
+def test_several_rows_are_deleted_and_restored_without_scripts(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", "b": "2", "c": "3"})
+    signed_in.scripts(allowed=False)
+    signed_in.go(sink)
+    first, second, _ = signed_in.driver.find_elements("css selector", "#entries .row-box")
+    first.click()
+    second.click()
+    signed_in.find("#selection [value=delete]").click()
+    signed_in.until(lambda: signed_in.texts("#done") == ["2 deleted."])
+    assert stored(service, sink) == {"c": "3"}
+    signed_in.click("Undo")
+    signed_in.until(lambda: signed_in.texts("#done") == ["2 undone."])
+    assert stored(service, sink) == {"a": "1", "b": "2", "c": "3"}

@@ -193,6 +193,7 @@ async def show_sink(request: PageRequest) -> PageView:
         },
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
+        selection=entry_range.address("selection", **here),
         csv_all=entry_range.address("entries.csv"),
         **part_values(entry_range, found, named),
     )

@@ -35,13 +35,28 @@ async function sendForm(address, fields) {
   const page = new DOMParser().parseFromString(text, "text/html");
   const problem = page.querySelector("p.error");
   const undo = page.querySelector("form.undo");
+  const done = page.querySelector("#done");
+  const sentence = done ? done.textContent : "";
   return {
     status: response.status,
-    problem: problem ? problem.textContent : "",
+    problem: problem ? problem.textContent : response.ok ? "" : sentence,
     errors: {},
     row: page.querySelector("tbody tr"),
+    sentence,
     undo: undo ? Object.fromEntries(new FormData(undo)) : null,
   };
+}
+
+// Show the rows of this page as the service has them now, after an action on several.
+async function readRows() {
+  try {
+    const response = await fetch(location.href, { credentials: "same-origin" });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    showRows(page.getElementById("entries").innerHTML);
+    byId("pager").innerHTML = page.getElementById("pager").innerHTML;
+  } catch {
+    showStatus("Not live: reload to see what is new");
+  }
 }
 
 function startGrid(table) {
@@ -133,17 +148,18 @@ function startGrid(table) {
     const last = actions.pop();
     if (!last) return;
     undoButton.disabled = true;
-    const result = await sendForm(address, last.fields);
+    const result = await sendForm(last.address || address, last.fields);
     undoButton.disabled = false;
     if (result.problem) {
       if ([400, 404, 409, 412, 422].includes(result.status)) keep(actions); // it will never be possible
-      if (result.row) showRow(last.fields.key, result.row);
+      if (result.row && !last.address) showRow(last.fields.key, result.row);
       say(`Not undone (${last.sentence}): ${result.problem}`);
       return;
     }
     keep(actions);
-    showRow(last.fields.key, result.row);
-    say(`Undone: ${last.sentence}`);
+    if (last.address) await readRows();
+    else showRow(last.fields.key, result.row);
+    say(`Undone: ${last.sentence}${last.address ? `. ${result.sentence}` : ""}`);
   }
 
 
@@ -291,6 +307,7 @@ function startGrid(table) {
     clicked = name;
   });
   undoButton.addEventListener("click", undo);
+  document.addEventListener("undoable", (event) => keep([...stack(), event.detail]));
 
   const add = byId("add");
   add.addEventListener("submit", async (event) => {
