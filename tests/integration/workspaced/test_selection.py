@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
-from tests.integration.workspaced.test_edit_pages import HIDDEN, sink_of, workspace_of
+from tests.integration.workspaced.test_edit_pages import HIDDEN, send, sink_of, workspace_of
 from tests.integration.workspaced.test_history_pages import plain
 from tests.integration.workspaced.test_pages import OWN, sign_in, visiting
 from tests.support.api_client import api_client
@@ -140,3 +140,24 @@ async def test_nothing_is_done_without_rows_or_the_right(app: Application, grid:
         for action in ("delete", "type"):
             assert (await reader.act(selected, action, dataType="text")).status_code == 403
     assert await grid.stored() == before
+
+
+async def test_an_import_is_undone_at_once_except_what_changed_after_it(grid: Grid) -> None:
+    before = await grid.stored()
+    table = "key;value;type\r\na;2;text\r\na;3;text\r\nc;4;\r\nd;;\r\nn;5;\r\nm;6;\r\n..;7;\r\n"
+    choices = {"table": table, "shape": "rows", "header": "true"}
+    preview = await send(grid.browser, f"{grid.page}/import", **choices)
+    seen = dict(HIDDEN.findall(preview.text.partition('<form class="fields')[2]))
+    sent = {**choices, **seen, "apply": "true"}
+    done = await grid.browser.post(f"{grid.page}/import", data=sent, headers=OWN)
+    assert "2 new, 3 changed, 1 unchanged, 1 rejected." in plain(done)
+    assert "Undo the import" in done.text
+    assert (await grid.stored())["a"] == ("3", "text")
+    again = await grid.browser.post(f"{grid.page}/import", data=sent, headers=OWN)
+    assert (again.status_code, "nothing was written" in again.text) == (409, True), "a page that is loaded again"
+
+    await grid.http.post(f"{grid.api}/mass", json={"key": "m", "value": "60"})
+    undone = await grid.undo(done)
+    assert "3 undone, 1 not, because a later change would be lost." in plain(undone)
+    assert await grid.stored() == {**before, "m": ("60", "scalar")}
+    assert (await grid.stored())["c"] == (None, "scalar")

@@ -59,6 +59,37 @@ async function readRows() {
   }
 }
 
+// The stack of actions on a sink that can be undone, the last one last; it outlives a change of the page.
+function storedActions(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(name)) || [];
+  } catch {
+    return [];
+  }
+}
+
+function storeActions(name, actions) {
+  let kept = actions.slice(-100);
+  for (;;) {
+    try {
+      sessionStorage.setItem(name, JSON.stringify(kept));
+      return kept;
+    } catch {
+      if (!kept.length) return kept;
+      kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
+    }
+  }
+}
+
+// The page after an import or a restoration: the sink's page can undo it, too.
+function keepUndo(form) {
+  const name = `undo ${form.dataset.changes}`;
+  const before = storedActions(name);
+  const { sentence } = form.dataset;
+  storeActions(name, [...before, { address: form.getAttribute("action"), fields: Object.fromEntries(new FormData(form)), sentence }]);
+  form.addEventListener("submit", () => storeActions(name, before));
+}
+
 function startGrid(table) {
   const address = table.dataset.changes;
   const body = table.tBodies[0];
@@ -97,26 +128,10 @@ function startGrid(table) {
     return all[index + rows * width() + columns] || null;
   }
 
-  // The stack of actions that can be undone, the last one last; it outlives a change of the page.
-  function stack() {
-    try {
-      return JSON.parse(sessionStorage.getItem(stackName)) || [];
-    } catch {
-      return [];
-    }
-  }
+  const stack = () => storedActions(stackName);
 
   function keep(actions) {
-    let kept = actions.slice(-100);
-    for (;;) {
-      try {
-        sessionStorage.setItem(stackName, JSON.stringify(kept));
-        break;
-      } catch {
-        if (!kept.length) break;
-        kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
-      }
-    }
+    const kept = storeActions(stackName, actions);
     undoButton.hidden = kept.length === 0;
     const last = kept[kept.length - 1];
     undoButton.textContent = last ? `Undo: ${last.sentence}` : "Undo";
@@ -344,3 +359,5 @@ function startGrid(table) {
 
 const grid = document.querySelector("table[data-changes]");
 if (grid) startGrid(grid);
+const undoForm = document.querySelector("form.undo[data-changes]");
+if (undoForm) keepUndo(undoForm);

@@ -87,12 +87,16 @@ def changed_view(
         name: [row for row in rows if row.outcome == name] for name in ("done", "unchanged", "changed", "rejected")
     }
     undo = undo_field(groups["done"]) if offers_undo and groups["done"] else ""
+    is_too_long = len(quote_plus(undo)) > UNDO_BYTES
     values: dict[str, object] = {
         "rows": groups,
         "most": _SHOWN_ROWS,
         "done": done,
-        "undo": undo if len(quote_plus(undo)) < UNDO_BYTES else "",
+        "undo": "" if is_too_long else undo,
+        "is_too_long": is_too_long,
+        "undo_words": "Undo",
         "undo_address": sink_address(request, "selection"),
+        "changes_address": sink_address(request, "changes"),
         "base": sink_address(request, "entries"),
         "back": sink_address(request),
         "lost": [],

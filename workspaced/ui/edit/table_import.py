@@ -16,11 +16,10 @@ from workspaced.core.problems import Invalid, Problem
 from workspaced.core.table_file import TableFile
 from workspaced.http.bodies import read_body
 from workspaced.http.responses import Response, json_response
-from workspaced.ui.addresses import see_other
+from workspaced.ui.edit.bulk_change import ChangedRow, changed_view
 from workspaced.ui.edit.form import SHOWN, checked
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
-from workspaced.ui.entries import IMPORTED
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
@@ -29,6 +28,7 @@ ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
 """Returns the text of a table file with this name and these bytes; raises `Invalid`."""
 TABLE_BYTES: Final = 4_194_304
 _SHOWN_ROWS: Final = 200
+_WRITTEN: Final = "The table was written: {created} new, {updated} changed, {unchanged} unchanged, {rejected} rejected."
 _ORDER: Final = ("rejected", "updated", "created", "unchanged")
 
 
@@ -81,7 +81,15 @@ class TableImport:
                 values["preview"] = preview
                 if "apply" in request.form:
                     if preview["shown"] == request.form.get(SHOWN):
-                        return await _apply(request, preview)
+                        return changed_view(
+                            request,
+                            f"Imported entries of {sink['label']}",
+                            await _apply(request, preview),
+                            done="imported",
+                            trail_links=values["trail"],
+                            sentence=_WRITTEN.format(**preview["counts"]),
+                            undo_words="Undo the import",
+                        )
                     values["problem"] = (
                         "The entries or the table were changed since this preview, so nothing was written. Look again."
                     )
@@ -109,7 +117,11 @@ def _reading(form: Mapping[str, str]) -> TableReading:
 
 
 async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
-    """Return the counts, the first rows with their effects, a digest of all of them, and the items that change something."""
+    """Return what a table would do.
+
+    ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: those that change something.
+    ``present``: the present entry of each key. ``kept``: the rows that change nothing.
+    """
     done = await request.send(
         "POST", *sink_path(request), "mass", body=[one.item for one in items], query={"dryRun": "true"}
     )
@@ -125,21 +137,35 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
         }
         for index, (one, result) in enumerate(zip(items, done.record["results"], strict=True))
     ]
+    present: dict[str, Any] = {}  # of a key that occurs twice the first result has what was there before the bulk
+    for one, result in zip(items, done.record["results"], strict=True):
+        present.setdefault(one.item["key"], result.get("entry"))
+    kept = [
+        ChangedRow(key=row["key"], outcome=row["effect"], wanted=present[row["key"]], present=None, reason=row["error"])
+        for row in rows
+        if row["effect"] in {"unchanged", "rejected"}
+    ]
     changing = [one.item for one, row in zip(items, rows, strict=True) if row["effect"] in {"created", "updated"}]
     counts = Counter(row["effect"] for row in rows)
     rows.sort(key=lambda row: _ORDER.index(row["effect"]))
     return {
         "counts": {effect: counts[effect] for effect in _ORDER},
         "items": changing,
+        "present": present,
+        "kept": kept,
         "rows": rows[:_SHOWN_ROWS],
         "hidden": max(len(rows) - _SHOWN_ROWS, 0),
         "shown": hashlib.sha256(encode(rows)).hexdigest()[:32],
     }
 
 
-async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> Response:
-    """Write the items that change something, all or none; then show the sink with their number."""
-    if preview["items"]:
-        await request.send("POST", *sink_path(request), "mass", body=preview["items"])
-    written = {name: preview["counts"][effect] for name, effect in IMPORTED.items()}
-    return see_other(sink_address(request, **written))
+async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> list[ChangedRow]:
+    """Write the items that change something, all or none; return what became of each entry."""
+    items = preview["items"]
+    written: dict[str, ChangedRow] = {}
+    if items:
+        entries = (await request.send("POST", *sink_path(request), "mass", body=items)).value
+        for item, entry in zip(items, entries, strict=True):
+            key = item["key"]
+            written[key] = ChangedRow(key=key, outcome="done", wanted=entry, present=preview["present"][key])
+    return [*written.values(), *(row for row in preview["kept"] if row.key not in written)]
