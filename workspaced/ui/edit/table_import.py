@@ -19,7 +19,17 @@ from workspaced.http.responses import Response, json_response
 from workspaced.ui.edit.bulk_change import ChangedRow, changed_view
 from workspaced.ui.edit.form import SHOWN, checked
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
-from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
+from workspaced.ui.edit.table import (
+    KEY_AND_VALUE,
+    ONE_ROW_EACH,
+    TableItem,
+    TableReading,
+    cells_of,
+    description,
+    guess,
+    items_of,
+    texts_among_numbers,
+)
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
@@ -67,6 +77,7 @@ class TableImport:
                 (ONE_ROW_EACH, "each row is an item, each column a value of it"),
             ),
             "reading": TableReading(shape=KEY_AND_VALUE, has_header=False, decimal_comma=False),
+            "decided": "",
             "problem": "",
             "preview": None,
         }
@@ -76,6 +87,7 @@ class TableImport:
                 rows = cells_of(text)
                 reading = _reading(request.form) if "shape" in request.form else guess(rows)
                 values["reading"] = reading
+                values["decided"] = description(rows, reading)
                 items = items_of(rows, reading, most=self._most)
                 preview = await _preview(request, items)
                 values["preview"] = preview
@@ -112,22 +124,37 @@ def _reading(form: Mapping[str, str]) -> TableReading:
     if shape not in {KEY_AND_VALUE, ONE_ROW_EACH}:
         raise Invalid("bad_form", "The page sent an unknown shape of tables. Reload it and try again.")
     return TableReading(
-        shape=shape, has_header=bool(checked(form, "header")), decimal_comma=bool(checked(form, "comma"))
+        shape=shape,
+        has_header=bool(checked(form, "header")),
+        decimal_comma=bool(checked(form, "comma")),
+        first_row=_row_number(form.get("first", "")),
     )
+
+
+def _row_number(text: str) -> int:
+    """Return the row with which a table begins; the first for an empty field."""
+    if not text.strip():
+        return 1
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) < 8 and int(text)):
+        raise Invalid("bad_form", "The table begins in a row from 1 on. Type its number.")
+    return int(text)
 
 
 async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
     """Return what a table would do.
 
     ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: those that change something.
-    ``present``: the present entry of each key. ``kept``: the rows that change nothing.
+    ``texts``: the rows with a text in a column of numbers. ``present``: the present entry of each key. ``kept``: the rows that
+    change nothing.
     """
     done = await request.send(
         "POST", *sink_path(request), "mass", body=[one.item for one in items], query={"dryRun": "true"}
     )
+    texts = texts_among_numbers(items)
     rows = [
         {
             "row": one.row,
+            "is_text": index in texts,
             "key": one.item["key"],
             "value": one.item["value"],
             "before": (result.get("entry") or {}).get("value"),
@@ -147,12 +174,16 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
     ]
     changing = [one.item for one, row in zip(items, rows, strict=True) if row["effect"] in {"created", "updated"}]
     counts = Counter(row["effect"] for row in rows)
-    rows.sort(key=lambda row: _ORDER.index(row["effect"]))
+    rows.sort(key=lambda row: (row["effect"] != "rejected", not row["is_text"], _ORDER.index(row["effect"])))
     return {
         "counts": {effect: counts[effect] for effect in _ORDER},
         "items": changing,
         "present": present,
         "kept": kept,
+        "texts": [
+            f"{items[index].row}" + (f" ({column})" if (column := items[index].column) else "")
+            for index in sorted(texts)
+        ],
         "rows": rows[:_SHOWN_ROWS],
         "hidden": max(len(rows) - _SHOWN_ROWS, 0),
         "shown": hashlib.sha256(encode(rows)).hexdigest()[:32],
