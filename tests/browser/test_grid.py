@@ -8,6 +8,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MakeKey, Service
+from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 
 
@@ -188,6 +189,7 @@ def test_several_rows_are_selected_changed_and_restored(signed_in: Browser, serv
     signed_in.find("thead .row-box").click()
     signed_in.find("#entries .row-box").click()
     assert signed_in.texts("#selected") == ["5 selected"]
+    assert axe_findings(signed_in) == []
     signed_in.click("Delete")
     said(signed_in, "5 deleted: saved")
     assert stored(service, sink) == {"a": "0"}
@@ -210,3 +212,32 @@ def test_several_rows_are_deleted_and_restored_without_scripts(signed_in: Browse
     signed_in.click("Undo")
     signed_in.until(lambda: signed_in.texts("#done") == ["2 undone."])
     assert stored(service, sink) == {"a": "1", "b": "2", "c": "3"}
+
+
+PASTE = """
+const copied = new DataTransfer();
+copied.setData("text/plain", arguments[0]);
+document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData: copied, bubbles: true, cancelable: true }));
+"""
+
+
+def test_a_block_from_a_spreadsheet_is_pasted_with_a_preview(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", 'b"': "2", "c": "3", "d": "4"})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press(Keys.ARROW_DOWN)
+    signed_in.run(PASTE, "7\n8\n9\n10\n")
+    said(signed_in, "Not pasted: the block has 4 rows, and this page has 3 from this one on.")
+    signed_in.run(PASTE, '20\r\n\r\n"x\ny"\r\n')
+    signed_in.until(lambda: signed_in.texts(".counts li")[:2] == ["0 new", "3 changed"])
+    signed_in.find("button[name=apply]").click()
+    signed_in.until(lambda: signed_in.texts("h1") == ["Imported entries of Masses"])
+    assert axe_findings(signed_in) == []
+    assert stored(service, sink) == {"a": "1", 'b"': "20", "c": "", "d": "x\ny"}
+    signed_in.click("Show the data sink")
+    signed_in.until(lambda: signed_in.texts("#undo") == ["Undo: 3 imported"])
+    to_grid(signed_in)
+    signed_in.run(PASTE, "e\t5\nf\t6\n")
+    signed_in.until(lambda: signed_in.texts(".counts li")[:2] == ["2 new", "0 changed"])
+    assert axe_findings(signed_in) == []
+    assert signed_in.complaints() == []

@@ -131,4 +131,45 @@ function startSelection(form, table) {
   show();
 }
 
+// A block from a spreadsheet: the preview of the import shows what it would change. A block of one column that is pasted on a value
+// belongs to that row and the following ones.
+function startPaste(table) {
+  const lines = (text) => text.match(/(?:"(?:[^"]|"")*"|[^\n])+|(?<=\n|^)(?=\n)/g) || [];
+
+  function preview(fields) {
+    const form = Object.assign(document.createElement("form"), { method: "post", action: table.dataset.changes.replace(/changes$/, "import"), hidden: true });
+    for (const [name, value] of Object.entries({ ...fields, form_token: formToken() })) {
+      const field = Object.assign(document.createElement("textarea"), { name });
+      field.value = value;
+      form.append(field);
+    }
+    document.body.append(form);
+    form.submit();
+  }
+
+  document.addEventListener("paste", (event) => {
+    if (event.target.closest("input, textarea, select")) return;
+    const text = event.clipboardData.getData("text/plain").replace(/\r\n?/g, "\n").replace(/\n$/, "");
+    const cell = event.target.closest("td[data-label='Value']");
+    const isColumn = !text.includes("\t");
+    if (!text || (isColumn && !cell)) return;
+    event.preventDefault();
+    if (!isColumn) {
+      preview({ table: text });
+      return;
+    }
+    const rows = Array.from(table.tBodies[0].rows);
+    const following = rows.slice(rows.indexOf(cell.parentElement));
+    const values = lines(text);
+    if (values.length > following.length) {
+      say(`Not pasted: the block has ${values.length} rows, and this page has ${following.length} from this one on.`);
+      return;
+    }
+    const quoted = (key) => `"${key.replaceAll('"', '""')}"`;
+    const pasted = values.map((value, index) => `${quoted(following[index].dataset.key)}\t${value}`);
+    preview({ table: ["key\tvalue", ...pasted].join("\n"), shape: "rows", header: "true" });
+  });
+}
+
+if (document.querySelector("table.entries[data-changes]")) startPaste(document.querySelector("table.entries"));
 if (byId("selection")) startSelection(byId("selection"), document.querySelector("table.entries"));

@@ -22,7 +22,7 @@ _SHOWN_ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryChange:
+class ConditionalChange:
     """A change of a key. ``expected``: the digest of its entry as the user saw it; empty: it had none.
 
     ``wanted`` None deletes the entry. Without ``value`` it keeps the present one.
@@ -58,7 +58,7 @@ def digest_of(state: EntryState) -> str:
     return "" if state is None else entry_digest(state)
 
 
-async def change_entries(request: PageRequest, changes: Sequence[EntryChange]) -> list[ChangedRow]:
+async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
     """Write the changes whose entries are as the user saw them, and return what became of each.
 
     All texts and deletions are one bulk, so they are written together or not at all. A null is written alone, because a bulk
@@ -127,7 +127,7 @@ def undo_field(rows: Iterable[ChangedRow]) -> str:
     return msgspec.json.encode(items).decode()
 
 
-def undo_changes(field: str) -> list[EntryChange]:
+def undo_changes(field: str) -> list[ConditionalChange]:
     """Return the changes that a field of `undo_field` means.
 
     Raises:
@@ -138,7 +138,7 @@ def undo_changes(field: str) -> list[EntryChange]:
     except msgspec.DecodeError as error:
         raise PageRefused(400, "Not done", "The page sent an unknown undo. Reload it and try again.") from error
     return [
-        EntryChange(
+        ConditionalChange(
             key=item.key,
             expected=item.left,
             wanted=None if item.data_type is None else {"value": item.value, "dataType": item.data_type},
@@ -147,7 +147,7 @@ def undo_changes(field: str) -> list[EntryChange]:
     ]
 
 
-async def _classified(request: PageRequest, changes: Sequence[EntryChange]) -> list[ChangedRow]:
+async def _classified(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
     """Return what to do with each change, from a dry run, which reads all present entries at one instant."""
     items = [_item(change.key, change.wanted) for change in changes]
     done = await request.send(

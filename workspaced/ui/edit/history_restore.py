@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workspaced.security.permissions import DATA_SINKS_WRITE
-from workspaced.ui.edit.bulk_change import EntryChange, change_entries, changed_view, digest_of
+from workspaced.ui.edit.bulk_change import ConditionalChange, change_entries, changed_view, digest_of
 from workspaced.ui.edit.sinks import sink_address, sink_trail
 from workspaced.ui.history import compare, history_records
 from workspaced.ui.moments import milliseconds, moment_text
@@ -31,7 +31,9 @@ async def restore_entries(request: PageRequest) -> PageView:
     lost = [] if "all" in form else sorted(selected - set(known))
     if not chosen and not lost:
         raise PageRefused(400, "Nothing selected", "Select the entries to restore, then try again.")
-    changes = [EntryChange(key=row["key"], expected=digest_of(row["after"]), wanted=row["before"]) for row in chosen]
+    changes = [
+        ConditionalChange(key=row["key"], expected=digest_of(row["after"]), wanted=row["before"]) for row in chosen
+    ]
     return changed_view(
         request,
         f"Restored entries of {sink['label']}",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import see_other
-from workspaced.ui.edit.bulk_change import EntryChange, change_entries, changed_view, undo_changes
+from workspaced.ui.edit.bulk_change import ConditionalChange, change_entries, changed_view, undo_changes
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.entries import entry_range_of
 from workspaced.ui.page_request import PageRefused, PageRequest
@@ -47,9 +47,9 @@ async def act_on_selection(request: PageRequest) -> PageView | Response:
             return _table(_comma_separated(await _selected(request, list(shown))), "text/csv", saved)
         case "type":
             wanted = {"dataType": form.get("dataType", "").strip()}
-            changes = [EntryChange(key=key, expected=digest, wanted=wanted) for key, digest in shown.items()]
+            changes = [ConditionalChange(key=key, expected=digest, wanted=wanted) for key, digest in shown.items()]
         case "delete":
-            changes = [EntryChange(key=key, expected=digest, wanted=None) for key, digest in shown.items()]
+            changes = [ConditionalChange(key=key, expected=digest, wanted=None) for key, digest in shown.items()]
         case "undo":
             changes = undo_changes(form.get("undo", ""))
         case _:

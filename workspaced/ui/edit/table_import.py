@@ -17,7 +17,7 @@ from workspaced.core.table_file import TableFile
 from workspaced.http.bodies import read_body
 from workspaced.http.responses import Response, json_response
 from workspaced.ui.edit.bulk_change import ChangedRow, changed_view
-from workspaced.ui.edit.form import SHOWN, checked
+from workspaced.ui.edit.form import SHOWN, checked, plain_line_ends
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.edit.table import (
     KEY_AND_VALUE,
@@ -64,7 +64,7 @@ class TableImport:
         """Show the form, the preview of a table, or apply a table."""
         workspace = await request.workspace()
         sink = (await request.get(*sink_path(request), take="1")).record
-        text = request.form.get("table", "")
+        text = plain_line_ends(request.form.get("table", ""))  # a browser sends each line end of a field as CR LF
         values: dict[str, Any] = {
             "sink": sink,
             "trail": sink_trail(workspace, sink),
