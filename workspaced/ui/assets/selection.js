@@ -1,4 +1,4 @@
-// Select rows with the pointer or by keyboard, and act on them without leaving the page.
+// Select rows with the pointer or by keyboard, and act on them on the same page.
 // Without this script the boxes and buttons are a form, and its response is a page.
 "use strict";
 

@@ -59,7 +59,7 @@ def digest_of(state: EntryState) -> str:
 
 
 async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
-    """Write the changes whose entries are as the user saw them, and return what became of each.
+    """Write each change if its entry is as the user saw it, and return what became of each.
 
     All texts and deletions are one bulk, so they are written together or not at all. A null is written alone, because a bulk
     can't have one.
