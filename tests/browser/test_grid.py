@@ -8,6 +8,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MakeKey, Service
+from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 
 
@@ -159,3 +160,84 @@ def test_a_reader_has_no_grid(browser: Browser, service: Service, make_key: Make
     browser.go(sink)
     assert browser.texts("#entries td:nth-child(2)") == ["1"]
     assert browser.driver.find_elements("css selector", "[role=grid], #add, #undo, td[tabindex]") == []
+
+
+def test_several_rows_are_selected_changed_and_restored(signed_in: Browser, service: Service) -> None:
+    entries: dict[str, str | None] = {key: str(number) for number, key in enumerate("abcdef")}
+    sink = service.sink(service.workspace(), entries)
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    assert not signed_in.find("#selection").is_displayed()
+    to_grid(signed_in)
+    signed_in.press(Keys.SPACE, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    ActionChains(signed_in.driver).key_down(Keys.SHIFT).send_keys(Keys.SPACE).key_up(Keys.SHIFT).perform()
+    assert signed_in.texts("#selected") == ["3 selected"]
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
+    assert signed_in.focused.get_attribute("id") == "selected-type"
+    service.write(sink, "f", "9")  # a live update leaves the selection as it is
+    signed_in.until(lambda: "9" in signed_in.texts("#entries td:nth-child(2)"))
+    assert signed_in.texts("#selected") == ["3 selected"]
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+    signed_in.press("text", Keys.ENTER)
+    said(signed_in, "3 changed: saved")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(3)") == ["text"] * 3 + ["scalar"] * 3)
+    signed_in.until(lambda: signed_in.focused.tag_name == "td")
+    ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+    said(signed_in, "Undone: 3 changed. 3 undone.")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(3)") == ["scalar"] * 6)
+
+    signed_in.find("thead .row-box").click()
+    signed_in.find("#entries .row-box").click()
+    assert signed_in.texts("#selected") == ["5 selected"]
+    assert axe_findings(signed_in) == []
+    signed_in.click("Delete")
+    said(signed_in, "5 deleted: saved")
+    assert stored(service, sink) == {"a": "0"}
+    signed_in.find("#undo").click()
+    said(signed_in, "5 undone.")
+    assert stored(service, sink) == {**entries, "f": "9"}
+    assert signed_in.complaints() == []
+
+
+def test_several_rows_are_deleted_and_restored_without_scripts(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", "b": "2", "c": "3"})
+    signed_in.scripts(allowed=False)
+    signed_in.go(sink)
+    first, second, _ = signed_in.driver.find_elements("css selector", "#entries .row-box")
+    first.click()
+    second.click()
+    signed_in.find("#selection [value=delete]").click()
+    signed_in.until(lambda: signed_in.texts("#done") == ["2 deleted."])
+    assert stored(service, sink) == {"c": "3"}
+    signed_in.click("Undo")
+    signed_in.until(lambda: signed_in.texts("#done") == ["2 undone."])
+    assert stored(service, sink) == {"a": "1", "b": "2", "c": "3"}
+
+
+PASTE = """
+const copied = new DataTransfer();
+copied.setData("text/plain", arguments[0]);
+document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData: copied, bubbles: true, cancelable: true }));
+"""
+
+
+def test_a_block_from_a_spreadsheet_is_pasted_with_a_preview(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", 'b"': "2", "c": "3", "d": "4"})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press(Keys.ARROW_DOWN)
+    signed_in.run(PASTE, "7\n8\n9\n10\n")
+    said(signed_in, "Not pasted: the block has 4 rows, and this page has 3 from this one on.")
+    signed_in.run(PASTE, '20\r\n\r\n"x\ny"\r\n')
+    signed_in.until(lambda: signed_in.texts(".counts li")[:2] == ["0 new", "3 changed"])
+    signed_in.find("button[name=apply]").click()
+    signed_in.until(lambda: signed_in.texts("h1") == ["Imported entries of Masses"])
+    assert axe_findings(signed_in) == []
+    assert stored(service, sink) == {"a": "1", 'b"': "20", "c": "", "d": "x\ny"}
+    signed_in.click("Show the data sink")
+    signed_in.until(lambda: signed_in.texts("#undo") == ["Undo: 3 imported"])
+    to_grid(signed_in)
+    signed_in.run(PASTE, "e\t5\nf\t6\n")
+    signed_in.until(lambda: signed_in.texts(".counts li")[:2] == ["2 new", "0 changed"])
+    assert axe_findings(signed_in) == []
+    assert signed_in.complaints() == []

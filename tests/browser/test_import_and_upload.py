@@ -26,8 +26,27 @@ def test_a_table_from_a_file_is_previewed_and_written(signed_in: Browser, servic
     button = signed_in.find("button[name=apply]")
     assert button.location["y"] < signed_in.find("main table").location["y"], "a long preview does not hide it"
     signed_in.click("Write 2 entries")
+    said = "The table was written: 1 new, 1 changed, 0 unchanged, 0 rejected."
+    signed_in.until(lambda: signed_in.texts(".notice") == [said])
+    signed_in.click("Show the data sink")
     signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["2.5", "<b>"])
-    assert signed_in.texts(".notice") == ["The table was written: 1 new, 1 changed, 0 unchanged, 0 rejected."]
+    assert signed_in.find("#undo").text == "Undo: 2 imported"
+    signed_in.find("#undo").click()
+    signed_in.until(lambda: "2 undone." in signed_in.find("#done").text)
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["1"])
+
+    signed_in.go(f"{sink}/import")
+    signed_in.find("#table").send_keys("c;3")
+    signed_in.click("Preview")
+    signed_in.until(lambda: signed_in.texts(".counts li")[:1] == ["1 new"])
+    signed_in.find("button[name=apply]").click()
+    signed_in.until(lambda: signed_in.texts("#done")[:1] != [])
+    signed_in.tab_to("Undo the import")
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts("#done") == ["1 undone."])
+    signed_in.click("Show the data sink")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["1"])
+    assert not signed_in.find("#undo").is_displayed()
     assert signed_in.complaints() == []
 
 

@@ -19,8 +19,6 @@ from workspaced.ui.renderer import PageView, page_view, title_of
 from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 
 PAGE_LENGTH: Final = 100
-IMPORTED: Final = {"added": "created", "changed": "updated", "same": "unchanged", "rejected": "rejected"}
-"""The parameters of a sink's URL after an import, by the API's effects."""
 EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
 SEARCH_SECONDS: float = 0.3
 """A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
@@ -177,7 +175,6 @@ async def show_sink(request: PageRequest) -> PageView:
         about={name: value for name, value in sink.items() if name != "entries"},
         icon=shown_icon(sink),
         problem=problem,
-        imported={name: request.number(name) for name in IMPORTED} if set(IMPORTED) <= set(request.query) else None,
         may_write=request.may(DATA_SINKS_WRITE),
         may_push=request.may(DATA_SINKS_PUSH),
         search=entry_range.search,
@@ -193,6 +190,7 @@ async def show_sink(request: PageRequest) -> PageView:
         },
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
+        selection=entry_range.address("selection", **here),
         csv_all=entry_range.address("entries.csv"),
         **part_values(entry_range, found, named),
     )

@@ -374,10 +374,31 @@ async def test_a_table_is_shown_before_it_is_written(browser: httpx.AsyncClient,
     assert (changed.status_code, "changed since this preview" in changed.text) == (409, True)
     seen = dict(HIDDEN.findall(changed.text.partition('<form class="fields')[2]))
     done = await browser.post(f"{page}/import", data={**choices, **seen, "apply": "true"}, headers=OWN)
-    assert done.status_code == 303
-    assert "1 new, 1 changed, 1 unchanged, 1 rejected." in (await browser.get(done.headers["Location"])).text
+    assert done.status_code == 200
+    assert "1 new, 1 changed, 1 unchanged, 1 rejected." in done.text
     entries = {one["key"]: (one["value"], one["updatedBy"]) for one in (await http.get(api)).json()["entries"]}
     assert entries == {"a": ("1", "bob"), "b": ("1234.5", "anna"), "c": ("3", "anna")}
+
+
+async def test_a_preview_says_how_the_table_is_read_and_which_values_are_texts(
+    browser: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    workspace = await workspace_of(http)
+    page = f"/ui/workspaces/{workspace}/sinks/{await sink_of(http, workspace)}/import"
+    table = "Mass budget\r\n\r\nkey;value\r\na;1\r\nb;2\r\nc;1,5\r\nd;4\r\n"
+    preview = await send(browser, page, table=table)
+    assert "Row 3 has the names of the columns: key, value. Rows 1 to 2 are left out. Each row is" in preview.text
+    assert "1 value is a text in a column of numbers: row 6." in preview.text
+    first = re.findall(r'<tr>\s*<td data-label="Row">(\d+)</td>', preview.text)[0]
+    assert first == "6", "it is shown first"
+    choices = {"table": table, "shape": "rows", "header": "true", "comma": "true"}
+    better = await send(browser, page, **choices, first="3")
+    assert "a column of numbers" not in better.text
+    other = await send(browser, page, **choices, first="4")
+    assert "Row 4 has the names of the columns: a, 1. Rows 1 to 3 are left out." in other.text
+    for wrong in ("0", "x"):
+        refused = await send(browser, page, **choices, first=wrong)
+        assert (refused.status_code, "begins in a row from 1 on" in refused.text) == (400, True)
 
 
 async def test_files_of_tables_are_read_and_others_are_refused_with_a_sentence(

@@ -19,7 +19,8 @@ from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.ui import entries as entries_page
 
 KEY = re.compile(
-    r'<th scope="row"[^>]*? class="key[^"]*"><a href="[^"]*"><bdi>(?:<span class="line">)?(.*?)(?:</span><wbr>)?</bdi>'
+    r'<th scope="row"[^>]*? class="key[^"]*">(?:<input [^>]*>)?<a href="[^"]*">'
+    r'<bdi>(?:<span class="line">)?(.*?)(?:</span><wbr>)?</bdi>'
 )
 NEXT = re.compile(r'rel="next" href="([^"]*)"')
 

@@ -35,13 +35,59 @@ async function sendForm(address, fields) {
   const page = new DOMParser().parseFromString(text, "text/html");
   const problem = page.querySelector("p.error");
   const undo = page.querySelector("form.undo");
+  const done = page.querySelector("#done");
+  const sentence = done ? done.textContent : "";
   return {
     status: response.status,
-    problem: problem ? problem.textContent : "",
+    problem: problem ? problem.textContent : response.ok ? "" : sentence,
     errors: {},
     row: page.querySelector("tbody tr"),
+    sentence,
     undo: undo ? Object.fromEntries(new FormData(undo)) : null,
   };
+}
+
+// Show the rows of this page as the service has them now, after an action on several.
+async function readRows() {
+  try {
+    const response = await fetch(location.href, { credentials: "same-origin" });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    showRows(page.getElementById("entries").innerHTML);
+    byId("pager").innerHTML = page.getElementById("pager").innerHTML;
+  } catch {
+    showStatus("Not live: reload to see what is new");
+  }
+}
+
+// The stack of actions on a sink that can be undone, the last one last; it outlives a change of the page.
+function storedActions(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(name)) || [];
+  } catch {
+    return [];
+  }
+}
+
+function storeActions(name, actions) {
+  let kept = actions.slice(-100);
+  for (;;) {
+    try {
+      sessionStorage.setItem(name, JSON.stringify(kept));
+      return kept;
+    } catch {
+      if (!kept.length) return kept;
+      kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
+    }
+  }
+}
+
+// The page after an import or a restoration: the sink's page can undo it, too.
+function keepUndo(form) {
+  const name = `undo ${form.dataset.changes}`;
+  const before = storedActions(name);
+  const { sentence } = form.dataset;
+  storeActions(name, [...before, { address: form.getAttribute("action"), fields: Object.fromEntries(new FormData(form)), sentence }]);
+  form.addEventListener("submit", () => storeActions(name, before));
 }
 
 function startGrid(table) {
@@ -82,26 +128,10 @@ function startGrid(table) {
     return all[index + rows * width() + columns] || null;
   }
 
-  // The stack of actions that can be undone, the last one last; it outlives a change of the page.
-  function stack() {
-    try {
-      return JSON.parse(sessionStorage.getItem(stackName)) || [];
-    } catch {
-      return [];
-    }
-  }
+  const stack = () => storedActions(stackName);
 
   function keep(actions) {
-    let kept = actions.slice(-100);
-    for (;;) {
-      try {
-        sessionStorage.setItem(stackName, JSON.stringify(kept));
-        break;
-      } catch {
-        if (!kept.length) break;
-        kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
-      }
-    }
+    const kept = storeActions(stackName, actions);
     undoButton.hidden = kept.length === 0;
     const last = kept[kept.length - 1];
     undoButton.textContent = last ? `Undo: ${last.sentence}` : "Undo";
@@ -133,17 +163,18 @@ function startGrid(table) {
     const last = actions.pop();
     if (!last) return;
     undoButton.disabled = true;
-    const result = await sendForm(address, last.fields);
+    const result = await sendForm(last.address || address, last.fields);
     undoButton.disabled = false;
     if (result.problem) {
       if ([400, 404, 409, 412, 422].includes(result.status)) keep(actions); // it will never be possible
-      if (result.row) showRow(last.fields.key, result.row);
+      if (result.row && !last.address) showRow(last.fields.key, result.row);
       say(`Not undone (${last.sentence}): ${result.problem}`);
       return;
     }
     keep(actions);
-    showRow(last.fields.key, result.row);
-    say(`Undone: ${last.sentence}`);
+    if (last.address) await readRows();
+    else showRow(last.fields.key, result.row);
+    say(`Undone: ${last.sentence}${last.address ? `. ${result.sentence}` : ""}`);
   }
 
 
@@ -291,6 +322,7 @@ function startGrid(table) {
     clicked = name;
   });
   undoButton.addEventListener("click", undo);
+  document.addEventListener("undoable", (event) => keep([...stack(), event.detail]));
 
   const add = byId("add");
   add.addEventListener("submit", async (event) => {
@@ -327,3 +359,5 @@ function startGrid(table) {
 
 const grid = document.querySelector("table[data-changes]");
 if (grid) startGrid(grid);
+const undoForm = document.querySelector("form.undo[data-changes]");
+if (undoForm) keepUndo(undoForm);

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workspaced.settings.model import Limits
-from workspaced.ui.edit import blocks, entries, files, history_restore, sinks, webhooks, workspaces
+from workspaced.ui.edit import blocks, entries, files, history_restore, selection, sinks, webhooks, workspaces
+from workspaced.ui.edit.bulk_change import UNDO_BYTES
 from workspaced.ui.edit.table_import import TABLE_BYTES, ReadTableFile, TableImport
-from workspaced.ui.routes import BLOCK, ENTRY, FILE, SINK, WEBHOOK, WORKSPACE, Page, Route
+from workspaced.ui.routes import BLOCK, ENTRY, FILE, FORM_BYTES, SINK, WEBHOOK, WORKSPACE, Page, Route
 
 
 def edit_routes(limits: Limits, read_table_file: ReadTableFile) -> tuple[Route, ...]:
@@ -33,6 +34,13 @@ def edit_routes(limits: Limits, read_table_file: ReadTableFile) -> tuple[Route, 
             form_bytes=most,
         ),
         Route(name="change_entry", method="POST", path=f"{SINK}/changes", page=entries.change_entry, form_bytes=most),
+        Route(
+            name="change_selection",
+            method="POST",
+            path=f"{SINK}/selection",
+            page=selection.act_on_selection,
+            form_bytes=UNDO_BYTES + FORM_BYTES,
+        ),
         *_form("import_table", f"{SINK}/import", imports.page, 3 * TABLE_BYTES),
         Route(name="read_table", method="POST", path=f"{SINK}/import/file", page=imports.read, form_bytes=None),
         *_form("create_block", f"{WORKSPACE}/blocks/new", blocks.create_block, most),

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workspaced.core.problems import Invalid
+from workspaced.core.sort_keys import number_of
 
 KEY_AND_VALUE: Final = "rows"
 ONE_ROW_EACH: Final = "columns"
 _DELIMITERS: Final = "\t;,|"
+_LOOKED_AT: Final = 20
+"""The rows among which the first one of a table is searched."""
+_SHOWN_NAMES: Final = 6
+_NUMBERS_PER_TEXT: Final = 3
 _CELL_CHARACTERS: Final = 131_072
 _NUMBER_WITH_COMMA: Final = re.compile(r"([+-]?)((?:\d{1,3}(?:[. \u00a0\u202f']\d{3})+|\d+)),(\d+)", re.ASCII)
 _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:[. \u00a0\u202f']\d{3})+", re.ASCII)
@@ -30,19 +35,25 @@ class TableReading:
     """How a table is read.
 
     ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: a cell after
-    the first column is an entry, with the key ``first cell.column``; an empty cell is none.
+    the first column is an entry, with the key ``first cell.column``; an empty cell is none. ``first_row``, counted from 1, is
+    that of the names, or else of the first entry; rows before it are left out.
     """
 
     shape: str
     has_header: bool
     decimal_comma: bool
+    first_row: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableItem:
-    """An entry of a table, as an item of a mass update; ``row`` is counted from 1, with the header."""
+    """An entry of a table, as an item of a mass update; ``row`` is counted from 1, with the header.
+
+    ``column``: the name of its column, if each column is a value of a row.
+    """
 
     row: int
+    column: str = ""
     item: dict[str, Any]
 
 
@@ -62,18 +73,74 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def guess(rows: Sequence[Sequence[str]]) -> TableReading:
-    """Return how a table is probably read: by its first row.
+    """Return how a table is probably read.
 
-    The first row of a narrow table has names if it alone has no number in the second column.
+    It begins with the first row of the names ``key`` and ``value``, or else after the titles. The first row of a narrow table
+    has names if it alone has no number in the second column.
     """
-    first = [cell.strip().lower() for cell in rows[0]] if rows else []
-    named = "key" in first and "value" in first
+    begin = _first_row(rows)
+    rows = rows[begin:]
+    first = _names(rows[0]) if rows else []
+    named = _is_named(first)
     is_narrow = len(first) == 2
     numbers = [_NUMBER_FIRST.match(row[1]) is not None for row in rows if len(row) == 2 and row[1].strip()]
     header = named or not is_narrow or (len(numbers) > 1 and not numbers[0] and all(numbers[1:]))
     return TableReading(
-        shape=KEY_AND_VALUE if named or is_narrow else ONE_ROW_EACH, has_header=header, decimal_comma=False
+        shape=KEY_AND_VALUE if named or is_narrow else ONE_ROW_EACH,
+        has_header=header,
+        decimal_comma=False,
+        first_row=begin + 1,
     )
+
+
+def description(rows: Sequence[Sequence[str]], reading: TableReading) -> str:
+    """Return what a reading makes of a table, as a sentence for the user."""
+    begin = reading.first_row
+    names = (
+        [cell.strip() or "(no name)" for cell in rows[begin - 1]] if reading.has_header and len(rows) >= begin else []
+    )
+    shown = ", ".join(names[:_SHOWN_NAMES]) + (f" and {len(names) - _SHOWN_NAMES} more" if names[_SHOWN_NAMES:] else "")
+    first = f"Row {begin} has the names of the columns: {shown}." if names else "No row has names of columns."
+    skipped = f" Rows 1 to {begin - 1} are left out." if begin > 2 else " Row 1 is left out." if begin == 2 else ""
+    meaning = (
+        "Each row is an entry." if reading.shape == KEY_AND_VALUE else "Each cell after the first column is an entry."
+    )
+    return f"{first}{skipped} {meaning}"
+
+
+def texts_among_numbers(items: Sequence[TableItem]) -> set[int]:
+    """Return the indexes of the items with a text in a column that has numbers otherwise: at least three for each text."""
+    columns: dict[str, tuple[list[int], list[int]]] = {}
+    for index, one in enumerate(items):
+        if text := one.item["value"].strip():
+            columns.setdefault(one.column, ([], []))[number_of(text) is None].append(index)
+    return {
+        index
+        for numbers, texts in columns.values()
+        if len(numbers) >= _NUMBERS_PER_TEXT * len(texts)
+        for index in texts
+    }
+
+
+def _first_row(rows: Sequence[Sequence[str]]) -> int:
+    """Return the index of the row with which the table begins; before it are titles: rows with one cell, and empty ones."""
+    filled = [sum(1 for cell in row if cell.strip()) for row in rows[:_LOOKED_AT]]
+    named = next((index for index, row in enumerate(rows[:_LOOKED_AT]) if _is_named(_names(row))), None)
+    if named is not None:
+        return named
+    width = max(filled, default=0)
+    for index, row in enumerate(rows[:_LOOKED_AT]):
+        if filled[index] > 1 or (filled[index] == 1 and width < 3 and len(row) >= width):
+            return index
+    return 0
+
+
+def _names(row: Sequence[str]) -> list[str]:
+    return [cell.strip().lower() for cell in row]
+
+
+def _is_named(names: Sequence[str]) -> bool:
+    return "key" in names and "value" in names
 
 
 def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int) -> list[TableItem]:
@@ -82,7 +149,11 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
     Raises:
         Invalid: it has no entries, more than ``most``, or no column for keys or values.
     """
-    filled = [(number, row) for number, row in enumerate(rows, start=1) if any(cell.strip() for cell in row)]
+    filled = [
+        (number, row)
+        for number, row in enumerate(rows, start=1)
+        if number >= reading.first_row and any(cell.strip() for cell in row)
+    ]
     header = filled.pop(0)[1] if reading.has_header and filled else []
     if not filled:
         raise Invalid("empty_table", "The table has no entries. Paste rows with a key and a value.")
@@ -111,7 +182,7 @@ def with_decimal_point(text: str) -> str:
 
 
 def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
-    names = [cell.strip().lower() for cell in header]
+    names = _names(header)
     key = names.index("key") if "key" in names else 0
     value = names.index("value") if "value" in names else 1
     kind = next((names.index(name) for name in ("datatype", "type") if name in names), None)
@@ -129,20 +200,25 @@ def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> l
 def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
     if len(header) < 2:
         raise Invalid(
-            "bad_table", "The first row must name at least two columns: that of the keys, and that of a value."
+            "bad_table", "The row of the names must have at least two columns: that of the keys, and that of a value."
         )
     items = []
     for number, row in rows:
         if len(row) > len(header):
-            raise Invalid("bad_table", f"Row {number} has {len(row)} cells, but the first row has {len(header)}.")
+            raise Invalid(
+                "bad_table", f"Row {number} has {len(row)} cells, but the row of the names has {len(header)}."
+            )
         for name, cell in zip(header[1:], row[1:], strict=False):
             if cell.strip():
-                items.append(TableItem(row=number, item={"key": f"{row[0].strip()}.{name.strip()}", "value": cell}))
+                item = {"key": f"{row[0].strip()}.{name.strip()}", "value": cell}
+                items.append(TableItem(row=number, column=name.strip(), item=item))
     return items
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that occurs most often outside quotes in the first line with text; a tab if there is one."""
-    line = next((line for line in text.splitlines() if line.strip()), "")
-    outside = "".join(line.split('"')[::2])
-    return "\t" if "\t" in outside else max(_DELIMITERS, key=lambda letter: (outside.count(letter), letter == ","))
+    """Return the delimiter that occurs most often outside quotes in the first line that has one; a tab if there is one there."""
+    for line in text.splitlines():
+        outside = "".join(line.split('"')[::2])
+        if found := [letter for letter in _DELIMITERS if letter in outside]:
+            return "\t" if "\t" in found else max(found, key=lambda letter: (outside.count(letter), letter == ","))
+    return ","

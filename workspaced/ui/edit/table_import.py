@@ -16,11 +16,20 @@ from workspaced.core.problems import Invalid, Problem
 from workspaced.core.table_file import TableFile
 from workspaced.http.bodies import read_body
 from workspaced.http.responses import Response, json_response
-from workspaced.ui.addresses import see_other
-from workspaced.ui.edit.form import SHOWN, checked
+from workspaced.ui.edit.bulk_change import ChangedRow, changed_view
+from workspaced.ui.edit.form import SHOWN, checked, plain_line_ends
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
-from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
-from workspaced.ui.entries import IMPORTED
+from workspaced.ui.edit.table import (
+    KEY_AND_VALUE,
+    ONE_ROW_EACH,
+    TableItem,
+    TableReading,
+    cells_of,
+    description,
+    guess,
+    items_of,
+    texts_among_numbers,
+)
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
@@ -29,6 +38,7 @@ ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
 """Returns the text of a table file with this name and these bytes; raises `Invalid`."""
 TABLE_BYTES: Final = 4_194_304
 _SHOWN_ROWS: Final = 200
+_WRITTEN: Final = "The table was written: {created} new, {updated} changed, {unchanged} unchanged, {rejected} rejected."
 _ORDER: Final = ("rejected", "updated", "created", "unchanged")
 
 
@@ -54,7 +64,7 @@ class TableImport:
         """Show the form, the preview of a table, or apply a table."""
         workspace = await request.workspace()
         sink = (await request.get(*sink_path(request), take="1")).record
-        text = request.form.get("table", "")
+        text = plain_line_ends(request.form.get("table", ""))  # a browser sends each line end of a field as CR LF
         values: dict[str, Any] = {
             "sink": sink,
             "trail": sink_trail(workspace, sink),
@@ -67,6 +77,7 @@ class TableImport:
                 (ONE_ROW_EACH, "each row is an item, each column a value of it"),
             ),
             "reading": TableReading(shape=KEY_AND_VALUE, has_header=False, decimal_comma=False),
+            "decided": "",
             "problem": "",
             "preview": None,
         }
@@ -76,12 +87,21 @@ class TableImport:
                 rows = cells_of(text)
                 reading = _reading(request.form) if "shape" in request.form else guess(rows)
                 values["reading"] = reading
+                values["decided"] = description(rows, reading)
                 items = items_of(rows, reading, most=self._most)
                 preview = await _preview(request, items)
                 values["preview"] = preview
                 if "apply" in request.form:
                     if preview["shown"] == request.form.get(SHOWN):
-                        return await _apply(request, preview)
+                        return changed_view(
+                            request,
+                            f"Imported entries of {sink['label']}",
+                            await _apply(request, preview),
+                            done="imported",
+                            trail_links=values["trail"],
+                            sentence=_WRITTEN.format(**preview["counts"]),
+                            undo_words="Undo the import",
+                        )
                     values["problem"] = (
                         "The entries or the table were changed since this preview, so nothing was written. Look again."
                     )
@@ -104,18 +124,37 @@ def _reading(form: Mapping[str, str]) -> TableReading:
     if shape not in {KEY_AND_VALUE, ONE_ROW_EACH}:
         raise Invalid("bad_form", "The page sent an unknown shape of tables. Reload it and try again.")
     return TableReading(
-        shape=shape, has_header=bool(checked(form, "header")), decimal_comma=bool(checked(form, "comma"))
+        shape=shape,
+        has_header=bool(checked(form, "header")),
+        decimal_comma=bool(checked(form, "comma")),
+        first_row=_row_number(form.get("first", "")),
     )
+
+
+def _row_number(text: str) -> int:
+    """Return the row with which a table begins; the first for an empty field."""
+    if not text.strip():
+        return 1
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) < 8 and int(text)):
+        raise Invalid("bad_form", "The table begins in a row from 1 on. Type its number.")
+    return int(text)
 
 
 async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
-    """Return the counts, the first rows with their effects, a digest of all of them, and the items that change something."""
+    """Return what a table would do.
+
+    ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: those that change something.
+    ``texts``: the rows with a text in a column of numbers. ``present``: the present entry of each key. ``kept``: the rows that
+    change nothing.
+    """
     done = await request.send(
         "POST", *sink_path(request), "mass", body=[one.item for one in items], query={"dryRun": "true"}
     )
+    texts = texts_among_numbers(items)
     rows = [
         {
             "row": one.row,
+            "is_text": index in texts,
             "key": one.item["key"],
             "value": one.item["value"],
             "before": (result.get("entry") or {}).get("value"),
@@ -125,21 +164,39 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
         }
         for index, (one, result) in enumerate(zip(items, done.record["results"], strict=True))
     ]
+    present: dict[str, Any] = {}  # of a key that occurs twice the first result has what was there before the bulk
+    for one, result in zip(items, done.record["results"], strict=True):
+        present.setdefault(one.item["key"], result.get("entry"))
+    kept = [
+        ChangedRow(key=row["key"], outcome=row["effect"], wanted=present[row["key"]], present=None, reason=row["error"])
+        for row in rows
+        if row["effect"] in {"unchanged", "rejected"}
+    ]
     changing = [one.item for one, row in zip(items, rows, strict=True) if row["effect"] in {"created", "updated"}]
     counts = Counter(row["effect"] for row in rows)
-    rows.sort(key=lambda row: _ORDER.index(row["effect"]))
+    rows.sort(key=lambda row: (row["effect"] != "rejected", not row["is_text"], _ORDER.index(row["effect"])))
     return {
         "counts": {effect: counts[effect] for effect in _ORDER},
         "items": changing,
+        "present": present,
+        "kept": kept,
+        "texts": [
+            f"{items[index].row}" + (f" ({column})" if (column := items[index].column) else "")
+            for index in sorted(texts)
+        ],
         "rows": rows[:_SHOWN_ROWS],
         "hidden": max(len(rows) - _SHOWN_ROWS, 0),
         "shown": hashlib.sha256(encode(rows)).hexdigest()[:32],
     }
 
 
-async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> Response:
-    """Write the items that change something, all or none; then show the sink with their number."""
-    if preview["items"]:
-        await request.send("POST", *sink_path(request), "mass", body=preview["items"])
-    written = {name: preview["counts"][effect] for name, effect in IMPORTED.items()}
-    return see_other(sink_address(request, **written))
+async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> list[ChangedRow]:
+    """Write the items that change something, all or none; return what became of each entry."""
+    items = preview["items"]
+    written: dict[str, ChangedRow] = {}
+    if items:
+        entries = (await request.send("POST", *sink_path(request), "mass", body=items)).value
+        for item, entry in zip(items, entries, strict=True):
+            key = item["key"]
+            written[key] = ChangedRow(key=key, outcome="done", wanted=entry, present=preview["present"][key])
+    return [*written.values(), *(row for row in preview["kept"] if row.key not in written)]

@@ -8,8 +8,10 @@ from workspaced.ui.edit.table import (
     ONE_ROW_EACH,
     TableReading,
     cells_of,
+    description,
     guess,
     items_of,
+    texts_among_numbers,
     with_decimal_point,
 )
 
@@ -51,6 +53,40 @@ def test_a_column_of_types_is_used() -> None:
         {"key": "a", "value": "1", "dataType": "text"},
         {"key": "b", "value": "2"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "names", "items"),
+    [
+        ("Mass budget\n\nkey;value\na;1,5\n", 3, True, [(4, "a", "1,5")]),
+        ("Mass budget\t\t\n\t\t\npart\tmass\tcost\n7\t1\t2\n", 3, True, [(4, "7.mass", "1"), (4, "7.cost", "2")]),
+        ("Budget\npart,mass\n7,1\n8,2\n", 2, True, [(3, "7", "1"), (4, "8", "2")]),
+        ("exported 2026-11-27,\nby,anna\nKey,Value\na,1\n", 3, True, [(4, "a", "1")]),
+        ("a\t\nb\t1\n", 1, False, [(1, "a", ""), (2, "b", "1")]),
+    ],
+)
+def test_the_row_of_the_names_is_found_below_titles(
+    text: str, first: int, names: bool, items: list[tuple[int, str, str]]
+) -> None:
+    reading = guess(cells_of(text))
+    assert (reading.first_row, reading.has_header) == (first, names)
+    assert read(text) == items
+
+
+def test_what_was_decided_is_a_sentence() -> None:
+    rows = cells_of("Budget\n\npart,mass,cost\n7,1,2\n")
+    assert description(rows, guess(rows)) == (
+        "Row 3 has the names of the columns: part, mass, cost. Rows 1 to 2 are left out. "
+        "Each cell after the first column is an entry."
+    )
+    rows = cells_of("a\t1\n")
+    assert description(rows, guess(rows)) == "No row has names of columns. Each row is an entry."
+
+
+def test_texts_are_found_where_a_column_has_numbers_otherwise() -> None:
+    rows = cells_of("part,mass,note\n1,1.5,a\n2,2,7\n3,n/a,b\n4,-3e2,\n5,,c\n")
+    items = items_of(rows, guess(rows), most=99)
+    assert [(items[index].row, items[index].column) for index in sorted(texts_among_numbers(items))] == [(4, "mass")]
 
 
 @pytest.mark.parametrize(

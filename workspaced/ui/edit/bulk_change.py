@@ -1,0 +1,204 @@
+"""Write several entries at once, unless they were changed since the page was shown; and the form that undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote_plus
+
+import msgspec
+
+from workspaced.core.problems import PreconditionFailedProblem
+from workspaced.ui.edit.sinks import sink_address, sink_path
+from workspaced.ui.page_request import PageRefused, PageRequest
+from workspaced.ui.renderer import PageView, entry_digest, entry_values
+from workspaced.ui.workspaces import SECTION
+
+Outcome: TypeAlias = Literal["done", "unchanged", "changed", "rejected"]
+EntryState: TypeAlias = Mapping[str, Any] | None
+"""An entry's value and type, perhaps with further members; None: there is no entry."""
+_SHOWN_ROWS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionalChange:
+    """A change of a key. ``expected``: the digest of its entry as the user saw it; empty: it had none.
+
+    ``wanted`` None deletes the entry. Without ``value`` it keeps the present one.
+    """
+
+    key: str
+    expected: str
+    wanted: EntryState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRow:
+    """What became of a change. ``present``: the entry before it; None: there was none. ``reason``: why it is rejected."""
+
+    key: str
+    outcome: Outcome
+    wanted: EntryState
+    present: EntryState
+    reason: str = ""
+
+
+class _UndoItem(msgspec.Struct, forbid_unknown_fields=True):
+    """A key, the digest of what an action left there, and the value and type from before it; ``data_type`` None: no entry."""
+
+    key: str
+    left: str
+    value: str | None
+    data_type: str | None
+
+
+def digest_of(state: EntryState) -> str:
+    """Return the digest of an entry; empty if there is none."""
+    return "" if state is None else entry_digest(state)
+
+
+async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
+    """Write each change if its entry is as the user saw it, and return what became of each.
+
+    All texts and deletions are one bulk, so they are written together or not at all. A null is written alone, because a bulk
+    can't have one.
+
+    Raises:
+        PageRefused: the API responds with an error.
+    """
+    rows = await _classified(request, changes) if changes else []
+    wanted = [row for row in rows if row.outcome == "done"]
+    if items := [_item(row.key, row.wanted) for row in wanted if not _is_null(row.wanted)]:
+        await request.send("POST", *sink_path(request), "mass", body=items, query={"create": "true"})
+    late = {row.key for row in wanted if _is_null(row.wanted) and not await _write_null(request, row)}
+    return [row if row.key not in late else _changed(row) for row in rows]
+
+
+def changed_view(
+    request: PageRequest, title: str, rows: Sequence[ChangedRow], *, done: str, offers_undo: bool = True, **more: object
+) -> PageView:
+    """Return the page with what became of the changes. ``done``: the verb for those that were written, such as ``deleted``.
+
+    ``more``: values of the template; ``trail_links`` is required.
+    """
+    outcomes = {row.outcome for row in rows}
+    groups = {
+        name: [row for row in rows if row.outcome == name] for name in ("done", "unchanged", "changed", "rejected")
+    }
+    undo = undo_field(groups["done"]) if offers_undo and groups["done"] else ""
+    is_too_long = len(quote_plus(undo)) > UNDO_BYTES
+    values: dict[str, object] = {
+        "rows": groups,
+        "most": _SHOWN_ROWS,
+        "done": done,
+        "undo": "" if is_too_long else undo,
+        "is_too_long": is_too_long,
+        "undo_words": "Undo",
+        "undo_address": sink_address(request, "selection"),
+        "changes_address": sink_address(request, "changes"),
+        "base": sink_address(request, "entries"),
+        "back": sink_address(request),
+        "lost": [],
+        "since": "",
+        "again": "",
+        "sentence": "",
+        **more,
+    }
+    return PageView(
+        template="edit/changed_entries.html",
+        title=title,
+        section=SECTION,
+        values=values,
+        status=200 if outcomes & {"done", "unchanged"} else 409,
+    )
+
+
+UNDO_BYTES: Final = 12_000_000
+"""The longest field with the values from before an action, as a form sends it."""
+
+
+def undo_field(rows: Iterable[ChangedRow]) -> str:
+    """Return the field of a form that undoes the rows that were written."""
+    items = []
+    for row in rows:
+        value, data_type = (None, None) if row.present is None else (row.present["value"], row.present["dataType"])
+        items.append(_UndoItem(key=row.key, left=digest_of(row.wanted), value=value, data_type=data_type))
+    return msgspec.json.encode(items).decode()
+
+
+def undo_changes(field: str) -> list[ConditionalChange]:
+    """Return the changes that a field of `undo_field` means.
+
+    Raises:
+        PageRefused: it is no such field.
+    """
+    try:
+        items = msgspec.json.decode(field, type=list[_UndoItem])
+    except msgspec.DecodeError as error:
+        raise PageRefused(400, "Not done", "The page sent an unknown undo. Reload it and try again.") from error
+    return [
+        ConditionalChange(
+            key=item.key,
+            expected=item.left,
+            wanted=None if item.data_type is None else {"value": item.value, "dataType": item.data_type},
+        )
+        for item in items
+    ]
+
+
+async def _classified(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
+    """Return what to do with each change, from a dry run, which reads all present entries at one instant."""
+    items = [_item(change.key, change.wanted) for change in changes]
+    done = await request.send(
+        "POST", *sink_path(request), "mass", body=items, query={"dryRun": "true", "create": "true"}
+    )
+    rows = []
+    for change, result in zip(changes, done.record["results"], strict=True):
+        present = result.get("entry")
+        wanted = change.wanted
+        if wanted is not None and "value" not in wanted:
+            wanted = None if present is None else {**entry_values(present), **wanted}
+        reason = ""
+        if "error" in result:
+            outcome: Outcome = "rejected"
+            reason = result["error"]["detail"]
+        elif digest_of(present) == digest_of(wanted) and (present is None) == (change.wanted is None):
+            outcome = "unchanged"
+        else:
+            outcome = "done" if digest_of(present) == change.expected else "changed"
+        rows.append(ChangedRow(key=change.key, outcome=outcome, wanted=wanted, present=present, reason=reason))
+    return rows
+
+
+async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
+    """Write a null. Return whether it was written: the entry may have changed since it was read."""
+    try:
+        if row.present is None:
+            await request.send("POST", *sink_path(request), body={"key": row.key, **entry_values(row.wanted or {})})
+            return True
+        found = await request.get(*sink_path(request), row.key)
+        if digest_of(found.record) != digest_of(row.present):
+            return False
+        body = entry_values(row.wanted or {})
+        await request.send("PATCH", *sink_path(request), row.key, body=body, if_match=found.headers["etag"])
+    except PageRefused as refused:
+        if refused.status not in {404, PreconditionFailedProblem.status} and refused.code != "duplicate_key":
+            raise
+        return False
+    return True
+
+
+def _changed(row: ChangedRow) -> ChangedRow:
+    return ChangedRow(key=row.key, outcome="changed", wanted=row.wanted, present=row.present)
+
+
+def _item(key: str, state: EntryState) -> dict[str, Any]:
+    """Return the item of a bulk that writes a state; for a null or a kept value, one that only a dry run may have."""
+    if state is None:
+        return {"key": key, "delete": True}
+    return {"key": key, "value": state.get("value") or "", "dataType": state["dataType"]}
+
+
+def _is_null(state: EntryState) -> bool:
+    return state is not None and state["value"] is None
