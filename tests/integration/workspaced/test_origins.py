@@ -63,7 +63,7 @@ async def test_the_announcement_can_be_read_by_a_client(http: httpx.AsyncClient,
 
 @pytest.mark.both_databases
 async def test_entries_share_origins_and_differ_by_row(http: httpx.AsyncClient, sink: str) -> None:
-    first = {**RUN, "count": 3, "rowSteps": [7, -5, 1]}
+    first = {**RUN, "count": 3, "rowSteps": [7, -5.0, 1]}
     second = {**OTHER, "count": 1}
     written = await send(http, sink, {"entries": items("b", "a", "c", "d", "e"), "origins": [first, second]})
     assert "origin" not in written.json()["entries"][0]

@@ -80,9 +80,14 @@ class RowSteps(Member):
     """The rows of consecutive entries: that of the first, then each difference from the one before. Rows after reading."""
 
     def _check(self, value: Any, _info: Info) -> Any:
-        if not isinstance(value, list) or not {int}.issuperset(map(type, value)):
+        steps = value
+        if isinstance(value, list) and not {int}.issuperset(
+            map(type, value)
+        ):  # 7.0 is a whole number, as in JSON Schema
+            steps = [int(one) if type(one) is float and one.is_integer() else one for one in value]
+        if not isinstance(steps, list) or not {int}.issuperset(map(type, steps)):
             raise rejected("wrong_type", "must be a list of whole numbers")
-        rows = list(accumulate(value))
+        rows = list(accumulate(steps))
         if rows and (min(rows) < 0 or max(rows) > _LAST_ROW):
             raise rejected("out_of_range", f"must give rows from 0 to {_LAST_ROW}")
         return rows
