@@ -1,7 +1,7 @@
 """Pictures of the pages that people see most: ``python -m tests.browser.pictures FOLDER``.
 
 A picture is a whole page at 1440, 1280 or 390 pixels, light or dark. The scene is a mass budget of 400 entries with a history,
-and a daemon with a pipeline in each state.
+and a daemon with a pipeline in each state. docs/figures/pages has pages before (left) and after (right) they put the data first.
 """
 
 from __future__ import annotations
