@@ -52,6 +52,17 @@ async def seven(request: Request, by: str) -> Response:
     return 7
 
 
+def explaining(kind: type[DirectoryConnector], folder: Path) -> Callable[[Request, str], Awaitable[Response]]:
+    """Return what performs requests for explanations by a connector of the folder."""
+    connector = kind(DirectoryOptions(path=str(folder)), SourceContext(pipeline="p", base=folder, now=lambda: 4e9))
+
+    async def perform(request: Request, by: str) -> Response:
+        assert isinstance(request, Explain)
+        return explain({"p": connector}, request)
+
+    return perform
+
+
 async def line(state: Path, content: bytes) -> bytes:
     with short_address(socket_file(state)) as address:
         reader, writer = await asyncio.open_unix_connection(address)
@@ -136,15 +147,7 @@ async def test_a_failed_command_is_reported_to_the_client(state: Path) -> None:
 
 
 async def test_a_name_with_a_nul_character_is_refused_with_a_sentence(state: Path, tmp_path: Path) -> None:
-    connector = DirectoryConnector(
-        DirectoryOptions(path=str(tmp_path)), SourceContext(pipeline="p", base=tmp_path, now=lambda: 4e9)
-    )
-
-    async def perform(request: Request, by: str) -> Response:
-        assert isinstance(request, Explain)
-        return explain({"p": connector}, request)
-
-    async with listening(state, perform):
+    async with listening(state, explaining(DirectoryConnector, tmp_path)):
         with pytest.raises(RequestRefused, match="has a NUL character"):
             await call(state, Explain(pipeline="p", partition="a\0b.csv", cursor=None))
 
@@ -154,15 +157,7 @@ async def test_the_failure_of_a_connector_that_explains_a_file_is_the_explanatio
         def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
             raise LookupError(f"no row of {name} at {cursor}")
 
-    connector = Failing(
-        DirectoryOptions(path=str(tmp_path)), SourceContext(pipeline="p", base=tmp_path, now=lambda: 4e9)
-    )
-
-    async def perform(request: Request, by: str) -> Response:
-        assert isinstance(request, Explain)
-        return explain({"p": connector}, request)
-
-    async with listening(state, perform):
+    async with listening(state, explaining(Failing, tmp_path)):
         explained = await call(state, Explain(pipeline="p", partition="a.csv", cursor=None))
     assert isinstance(explained, Explained)
     assert (

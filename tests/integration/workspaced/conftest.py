@@ -11,7 +11,7 @@ import pytest
 from ingestd.client import AsyncClient
 from ingestd.client.records import Sink
 from tests.support.postgres_databases import Databases, databases
-from workspaced.app import running
+from workspaced.app import Application, running
 from workspaced.security import key_store as access
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import PostgresAddress, postgres_address
@@ -76,10 +76,15 @@ def make_key(settings: WorkspacedSettings) -> MakeKey:
 
 
 @pytest.fixture
-async def transport(settings: WorkspacedSettings) -> AsyncIterator[httpx.ASGITransport]:
+async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
+    async with running(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def transport(app: Application) -> httpx.ASGITransport:
     """The transport into a running service."""
-    async with running(settings) as app:
-        yield httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx.ASGITransport(app=app, raise_app_exceptions=False)
 
 
 @pytest.fixture

@@ -14,16 +14,9 @@ import pytest
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import OWN, sign_in, visiting
 from tests.support.api_client import api_client
-from workspaced.app import Application, running
-from workspaced.settings.model import WorkspacedSettings
+from workspaced.app import Application
 
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
-
-
-@pytest.fixture
-async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
-    async with running(settings) as started:
-        yield started
 
 
 @pytest.fixture

@@ -20,11 +20,10 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import sign_in, visiting
 from tests.support.api_client import api_client
 from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
-from workspaced.app import Application, running
+from workspaced.app import Application
 from workspaced.core.json_body import decode, encode
 from workspaced.http.internal_client import InternalClient
 from workspaced.http.responses import Response
-from workspaced.settings.model import WorkspacedSettings
 
 EXAMPLES: Final = {
     "uuid": "0b5ed9e6-6bd1-4f4c-8a4e-2f1c7f5d9a10",
@@ -72,12 +71,6 @@ NOT_IN_FORMS: Final = {
     "cloud_storage.retry_conversion": "it is sent if a conversion is in progress",
 }
 """Why a form does not have a member of the body of its operation, or any of them."""
-
-
-@pytest.fixture
-async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
-    async with running(settings) as started:
-        yield started
 
 
 @pytest.fixture

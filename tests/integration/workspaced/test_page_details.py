@@ -12,14 +12,7 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_edit_pages import send, sink_of, workspace_of
 from tests.integration.workspaced.test_pages import sign_in, visiting
 from tests.support.api_client import api_client
-from workspaced.app import Application, running
-from workspaced.settings.model import WorkspacedSettings
-
-
-@pytest.fixture
-async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
-    async with running(settings) as started:
-        yield started
+from workspaced.app import Application
 
 
 @pytest.fixture

@@ -41,12 +41,6 @@ async def form_token(browser: httpx.AsyncClient) -> str:
 
 
 @pytest.fixture
-async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
-    async with running(settings) as started:
-        yield started
-
-
-@pytest.fixture
 async def browser(app: Application) -> AsyncIterator[httpx.AsyncClient]:
     async with visiting(app) as client:
         yield client

@@ -14,8 +14,7 @@ from tests.integration.workspaced.test_edit_pages import HIDDEN, send, sink_of, 
 from tests.integration.workspaced.test_history_pages import plain
 from tests.integration.workspaced.test_pages import OWN, sign_in, visiting
 from tests.support.api_client import api_client
-from workspaced.app import Application, running
-from workspaced.settings.model import WorkspacedSettings
+from workspaced.app import Application
 
 BOX = re.compile(r'class="row-box" name="row" form="selection" value="([^"]+)"')
 ENTRIES: dict[str, str | None] = {"a": "1", "b": "x\r\ny", "c": None, "d": "", "e": '=1+"1"\t2'}
@@ -51,12 +50,6 @@ class Grid:
         """Return the actions in the audit log on entries by the user of the browser, the last one first."""
         log = (await self.http.get("/v1/audit-log", params={"take": "50"})).json()
         return [one["action"] for one in log if one["principal"] == "anna" and one["action"].startswith("data_sink")]
-
-
-@pytest.fixture
-async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
-    async with running(settings) as started:
-        yield started
 
 
 @pytest.fixture
