@@ -16,7 +16,8 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.phrases import first_names, shortened
+from ingestd.core.mapping.column import listed
+from ingestd.core.phrases import shortened
 from ingestd.core.record import Batch, location_text, reject_rows
 
 ColumnType: TypeAlias = Literal["integer", "decimal", "date", "text"]
@@ -184,5 +185,4 @@ def _described(records: pl.DataFrame, name: str, order: int, rule: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = first_names(f"'{name}'" for name in names)
-    return f"column{'' if len(names) == 1 else 's'} {shown}"
+    return f"column{'' if len(names) == 1 else 's'} {listed(names)}"

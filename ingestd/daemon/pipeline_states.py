@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -115,6 +115,12 @@ def failed_part_sentence(failed: FailedPart) -> str:
         f"{failed.part} failed {counted(failed.failures, 'time')} since {moment(failed.since)} and restarts "
         f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
     )
+
+
+def other_failures(failed: Sequence[FailedPart], pipelines: Iterable[tuple[str, SinkAddress]]) -> Iterator[str]:
+    """Yield which parts failed that no pipeline needs. ``pipelines``: names and sinks."""
+    needed = {part for name, sink in pipelines for part in parts_of(name, sink)}
+    yield from (failed_part_sentence(one) for one in failed if one.part not in needed)
 
 
 def pause_phrase(pause: PipelinePause) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
-from ingestd.sdk import Connector
+from ingestd.sdk import ConnectionHealth, Connector
 from ingestd.sdk.connector import WaitingFile, WaitingReason
 
 
@@ -34,6 +34,24 @@ def list_waiting(pipeline: str, connector: Connector, limit: int) -> list[Waitin
         return list(connector.list_waiting(limit))
     except Exception as error:  # noqa: BLE001 - as above
         return _failed(pipeline, "list the files that wait", error)
+
+
+def connector_health(pipeline: str, connector: Connector) -> SourceHealth | None:
+    """Return `Connector.health`, or that the connector fails to report it; None if it has no connection. Thread-safe."""
+    try:
+        found = connector.health()
+    except Exception as error:  # noqa: BLE001 - as above
+        found = ConnectionHealth(sentence=failure_sentence("report its state", error))
+    if found is None:
+        return None
+    return SourceHealth(
+        pipeline=pipeline,
+        sentence=redact_text(found.sentence),
+        connected_since=found.connected_since,
+        lag_seconds=found.lag_seconds,
+        dropped=found.dropped,
+        stays_connected=found.stays_connected,
+    )
 
 
 def failure_sentence(what: str, error: Exception) -> str:

@@ -19,7 +19,7 @@ from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.phrases import named
 from ingestd.core.record import Partition
-from ingestd.intake.connector_reports import failure_sentence
+from ingestd.intake.connector_reports import connector_health
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
@@ -31,9 +31,8 @@ from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.port import RunSummary, WriteBatch
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.progress import note_progress
-from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
-from ingestd.sdk import ConnectionHealth, Connector, Holds
+from ingestd.sdk import Connector, Holds
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import PartitionParked
 
@@ -151,9 +150,8 @@ class Reader:
         """
         note_progress()  # several passes may be one call
         self._must_end.clear()
-        if (
-            self._stopped.is_set() or self.is_paused
-        ):  # looked at after the clear, so that no call of another thread is lost
+        # After the clear, so that no call of another thread is lost.
+        if self._stopped.is_set() or self.is_paused:
             self._must_end.set()
         began = self._now()
         try:
@@ -339,20 +337,7 @@ class Reader:
 
     def health(self) -> SourceHealth | None:
         """Return the state of the source's connection; None if it has none that stays open. Thread-safe."""
-        try:
-            found = self.connector.health()
-        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
-            found = ConnectionHealth(sentence=failure_sentence("report its state", error))
-        if found is None:
-            return None
-        return SourceHealth(
-            pipeline=self.pipeline,
-            sentence=redact_text(found.sentence),
-            connected_since=found.connected_since,
-            lag_seconds=found.lag_seconds,
-            dropped=found.dropped,
-            stays_connected=found.stays_connected,
-        )
+        return connector_health(self.pipeline, self.connector)
 
     def _list_partitions(self) -> Iterable[Partition]:
         if self._remap.is_set():

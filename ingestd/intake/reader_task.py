@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 _BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
 _FULL_DISK_SECONDS = 10.0
-_LONGEST_RETRY_SECONDS = 86_400.0
 """Time until an acknowledgement that could not be stored is repeated."""
+_LONGEST_RETRY_SECONDS = 86_400.0
 _LOOKUP_SECONDS = 5.0
 """Time between two looks at the files of lookups."""
 _GRIDS_SECONDS = (10.0, 1.0)

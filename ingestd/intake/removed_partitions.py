@@ -16,10 +16,7 @@ _PRESENT = 50
 
 
 class RemovedPartitions:
-    """Finds the removed partitions of one pipeline.
-
-    ``failures``: why it is unknown whether the source has a partition; ``report`` adds to them.
-    """
+    """Finds the removed partitions of one pipeline."""
 
     def __init__(
         self,

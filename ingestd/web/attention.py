@@ -39,19 +39,19 @@ def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> 
 
     ``held``: the held runs; each is one condition. An outage of several pipelines with one reason is one condition.
     """
-    together: dict[tuple[Cause, str], list[PipelineState]] = {}
+    together: dict[StateReason, list[PipelineState]] = {}
     found: list[Attention] = []
     for state in states:
         for reason in state.reasons:
             if SEVERITY[reason.state] < NEEDS_A_PERSON:
                 continue
             if reason.cause in {"failure", "outage"}:
-                together.setdefault((reason.cause, reason.sentence), []).append(state)
+                together.setdefault(reason, []).append(state)
             elif reason.cause == "held":
                 found += map(_of_held_run, (one for one in held if one.pipeline == state.name))
             else:
                 found.append(_of_pipeline(state.name, reason))
-    found += (_of_outage(*key, pipelines) for key, pipelines in together.items())
+    found += (_of_outage(reason, pipelines) for reason, pipelines in together.items())
     return sorted(found, key=lambda one: -SEVERITY[one.state])
 
 
@@ -67,18 +67,17 @@ def _of_held_run(run: HeldRun) -> Attention:
     )
 
 
-def _of_outage(cause: Cause, sentence: str, pipelines: Sequence[PipelineState]) -> Attention:
+def _of_outage(reason: StateReason, pipelines: Sequence[PipelineState]) -> Attention:
     names = tuple(one.name for one in pipelines)
-    state: State = "failed" if cause == "failure" else "unavailable"
     first = names[0]
     is_one = len(names) == 1
     return Attention(
-        id=f"attention-{cause}-{first}",
-        state=state,
+        id=f"attention-{reason.cause}-{first}",
+        state=reason.state,
         pipelines=names,
-        sentence=sentence,
+        sentence=reason.sentence,
         command=f"ingestd run {first}" if is_one else "ingestd doctor",
-        label="Run now" if is_one else f"Show {state}",
+        label="Run now" if is_one else f"Show {reason.state}",
         verb="run" if is_one else "",
         link="" if is_one else f"/?state={pipelines[0].state}",
     )

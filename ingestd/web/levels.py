@@ -13,7 +13,7 @@ import msgspec
 from ingestd.core.errors import MirrorError
 from ingestd.core.pipeline_state import State
 from ingestd.daemon.assembly import Assembly
-from ingestd.daemon.pipeline_states import StoredFacts, derive_states, failed_part_sentence, parts_of, read_facts
+from ingestd.daemon.pipeline_states import StoredFacts, derive_states, other_failures, read_facts
 from ingestd.mirror.sqlite import damage_named
 from ingestd.web.event_counts import EventCounts
 from ingestd.web.metrics import DaemonLevels
@@ -77,10 +77,7 @@ def _reasons(levels: DaemonLevels) -> Iterator[str]:
     if levels.stored is None:
         yield f"The state file {levels.state} cannot be read."
         return
-    of_pipelines = {part for name, sink in levels.pipelines.items() for part in parts_of(name, sink)}
-    for part in levels.stored.failed_parts:
-        if part.part not in of_pipelines:
-            yield failed_part_sentence(part)
+    yield from other_failures(levels.stored.failed_parts, levels.pipelines.items())
     for one in levels.states:
         if one.state in NOT_READY:
             yield from (f"{one.name} is {why.state}: {why.sentence}" for why in one.reasons if why.state in NOT_READY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError, NotRolledBack
 from ingestd.core.pipeline_state import PipelineState, State, StateReason
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.pipeline_states import SourceNotices, failed_part_sentence, parts_of
+from ingestd.daemon.pipeline_states import SourceNotices, other_failures
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -72,7 +72,6 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     last_run_at: float | None
     complete_at: float | None
-    held: int
     waiting: int
     notices: tuple[str, ...]
     next_run_at: float | None
@@ -82,8 +81,8 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
 
-    By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held
-    runs), ``waiting`` (numbers of files that wait) and ``next_runs`` (seconds since the epoch).
+    By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``waiting`` (numbers of
+    files that wait) and ``next_runs`` (seconds since the epoch).
     """
 
     status: Status
@@ -91,7 +90,6 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     states: Mapping[str, PipelineState]
     pipelines: Mapping[str, PipelineStatus]
     notices: Mapping[str, Sequence[str]]
-    held: Mapping[str, int]
     waiting: Mapping[str, int]
     next_runs: Mapping[str, float]
 
@@ -122,8 +120,7 @@ class PageContents:
         pipelines = configuration.settings.pipelines
         rows = [self._row(one, found) for one in pipelines if state in {"", found.states[one.name].state}]
         attention = find_attention(found.status.states, found.status.held)
-        of_pipelines = {part for one in pipelines for part in parts_of(one.name, one.sink)}
-        others = [failed_part_sentence(one) for one in found.status.failed_parts if one.part not in of_pipelines]
+        others = other_failures(found.status.failed_parts, ((one.name, one.sink) for one in pipelines))
         values = {
             "status": found.status,
             "own_notices": (*others, *found.notices.get("", ())),
@@ -341,7 +338,6 @@ class PageContents:
             states={one.name: one for one in status.states},
             pipelines={one.name: one for one in status.pipelines},
             notices=notices,
-            held=Counter(one.pipeline for one in status.held),
             waiting={name: sum(counts.values()) for name, counts in sources.waiting.items()},
             next_runs=self.next_runs(),
         )
@@ -349,7 +345,6 @@ class PageContents:
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
         found = state.pipelines.get(pipeline.name)
         pending = state.pending.get(pipeline.sink, 0)
-        held = state.held.get(pipeline.name, 0)
         notices = (
             *state.notices.get(pipeline.name, ()),
             *(notice_sentences(found) if found is not None else ()),
@@ -368,7 +363,6 @@ class PageContents:
             rejected=rejected,
             last_run_at=found.last_run_at if found is not None else None,
             complete_at=self.passes.complete_at(pipeline.name),
-            held=held,
             waiting=state.waiting.get(pipeline.name, 0),
             notices=notices,
             next_run_at=state.next_runs.get(pipeline.name),

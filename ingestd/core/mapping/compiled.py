@@ -23,7 +23,7 @@ import polars as pl
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField
-from ingestd.core.mapping.batch_rules import BatchRules
+from ingestd.core.mapping.batch_rules import BatchRules, UsedNames
 from ingestd.core.mapping.children import LIST, POSITION, ROW_HASH
 from ingestd.core.mapping.column import listed, no_column_sentence
 from ingestd.core.mapping.key_pattern import can_make, columns_in
@@ -54,7 +54,7 @@ _ALWAYS = ("key", "value", "columns", "type")
 
 
 class Mapping:
-    """Compiled entry specifications, applied to batches. Immutable."""
+    """Compiled entry specifications, applied to batches. Immutable, but for the rules of the latest batch."""
 
     def __init__(self, specs: Iterable[EntrySpec], tables: MappingOf[TableSource, Table] | None = None) -> None:
         """Compile ``specs``. A table of a lookup that is not in ``tables`` is empty.
@@ -223,8 +223,8 @@ class Mapping:
         """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        groups = self._rules_for(records.columns).groups
-        frame = self._frame(records, positions, hashes, facts)
+        rules = self._rules_for(records.columns)
+        groups, frame = rules.groups, self._frame(records, positions, hashes, facts, rules.used)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
         children = [map_children(each, groups, frame, facts) for each in self._each]
         for one in children:
@@ -251,12 +251,13 @@ class Mapping:
 
     def count_excluded(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> int:
         """Return how many records each ``where`` of the mapping excludes; 0 if a part of the mapping has none."""
-        groups = self._rules_for(records.columns).groups
+        rules = self._rules_for(records.columns)
+        groups = rules.groups
         programs = [group.program for group in groups if group.program is not None and not group.each]
         if len(programs) < len(groups) or any(program.where is None for program in programs):
             return 0
         nothing = pl.repeat(0, records.height, dtype=pl.Int64, eager=True)
-        frame = self._frame(records, nothing, nothing, facts)
+        frame = self._frame(records, nothing, nothing, facts, rules.used)
         scopes = (
             program.run(with_facts(frame, group.facts(facts)), ())[0]
             for group, program in zip(groups, programs, strict=True)
@@ -291,8 +292,8 @@ class Mapping:
 
         ``unknown``: fields that do not have the text of the source, because the source could not read it.
         """
-        groups = self._rules_for(records.columns).groups
-        frame = self._frame(records, positions, hashes, facts)
+        rules = self._rules_for(records.columns)
+        groups, frame = rules.groups, self._frame(records, positions, hashes, facts, rules.used)
         found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
         is_complete = True
         for each in self._each:
@@ -322,7 +323,8 @@ class Mapping:
         ``key`` is in NFC.
         """
         nothing = pl.Series([0], dtype=pl.Int64)
-        frame, groups = self._frame(record, nothing, nothing, facts), self._rules_for(record.columns).groups
+        rules = self._rules_for(record.columns)
+        groups, frame = rules.groups, self._frame(record, nothing, nothing, facts, rules.used)
         children = {each: expand_children(each, groups, frame, facts).frame for each in self._each}
         found = None
         for spec, group in zip(self._specs, groups, strict=True):
@@ -342,10 +344,14 @@ class Mapping:
         )
 
     def _frame(
-        self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
+        self,
+        records: pl.DataFrame,
+        positions: pl.Series,
+        hashes: pl.Series,
+        facts: MappingOf[str, str],
+        used: UsedNames,
     ) -> pl.DataFrame:
         """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
-        used = self._rules_for(records.columns).used
         frame = pl.DataFrame(
             [
                 *column_texts(records, used.fields, facts),
