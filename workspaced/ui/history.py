@@ -13,8 +13,8 @@ from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.moments import moment_stamp
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, parse_response
-from workspaced.ui.recorded_series import chart_view, entry_history_path, recorded_series
-from workspaced.ui.renderer import PageView, entry_digest, page_view
+from workspaced.ui.recorded_series import chart_view, entry_history_path, recorded_series, series_of
+from workspaced.ui.renderer import PageView, entry_digest, page_view, title_of
 from workspaced.ui.value_chart import quantity_of
 from workspaced.ui.workspaces import SECTION
 
@@ -39,7 +39,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
     own = request.form if refused else {"changes": kept["ownChanges"], "days": kept["ownDays"]}
     view = page_view(
         "sink_history.html",
-        f"{sink['label']} · History · {workspace['label']}",
+        title_of(sink["label"], "History", workspace["label"]),
         SECTION,
         own={name: "" if own.get(name) is None else own[name] for name in ("changes", "days")},
         refused=refused.sentence if refused else "",
@@ -83,13 +83,13 @@ async def show_entry_history(request: PageRequest) -> PageView:
     may_push = request.may(DATA_SINKS_PUSH)
     view = None
     if not cursor and _count_numbers(found.value) > 1:
-        series = await recorded_series(request, key, kept)
+        series = await recorded_series(request, key, kept) if found.next_cursor else series_of(key, found, kept)
         view = chart_view(
             request, [series], "workspaces", workspace["id"], "sinks", sink["visibleId"], "entries", key, "history"
         )
     return page_view(
         "entry_history.html",
-        f"{key} · History · {sink['label']} · {workspace['label']}",
+        title_of(key, "History", sink["label"], workspace["label"]),
         SECTION,
         workspace=workspace,
         sink=sink,

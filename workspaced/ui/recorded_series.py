@@ -49,14 +49,15 @@ async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any
     """
     found = await request.get(*entry_history_path(request, key), take=str(_CHARTED))
     if found.value:
-        return _series(key, found, kept)
+        return series_of(key, found, kept)
     names = request.names
     entry = (await request.get("workspace", names["workspace"], "data-sink", names["sink"], key)).record
     begun = kept["knownFrom"] or entry["updatedAt"]
     return Series(key=key, before=_sample(begun, entry), samples=[])
 
 
-def _series(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
+def series_of(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
+    """Return what is kept of a key, from all of its changes; there is at least one."""
     changes = found.value
     oldest = changes[-1]
     is_known = oldest["before"] and kept["knownFrom"] and not (found.next_cursor or oldest["olderDropped"])

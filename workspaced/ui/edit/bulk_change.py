@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote_plus
 
@@ -72,7 +72,7 @@ async def change_entries(request: PageRequest, changes: Sequence[ConditionalChan
     if items := [_item(row.key, row.wanted) for row in wanted if not _is_null(row.wanted)]:
         await request.send("POST", *sink_path(request), "mass", body=items, query={"create": "true"})
     late = {row.key for row in wanted if _is_null(row.wanted) and not await _write_null(request, row)}
-    return [row if row.key not in late else _changed(row) for row in rows]
+    return [row if row.key not in late else replace(row, outcome="changed") for row in rows]
 
 
 def changed_view(
@@ -187,10 +187,6 @@ async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
             raise
         return False
     return True
-
-
-def _changed(row: ChangedRow) -> ChangedRow:
-    return ChangedRow(key=row.key, outcome="changed", wanted=row.wanted, present=row.present)
 
 
 def _item(key: str, state: EntryState) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from workspaced.security.permissions import DATA_SINKS_WRITE
 from workspaced.ui.edit.bulk_change import ConditionalChange, change_entries, changed_view, digest_of
-from workspaced.ui.edit.sinks import sink_address, sink_trail
-from workspaced.ui.history import compare, history_records
-from workspaced.ui.moments import milliseconds, moment_text
+from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
+from workspaced.ui.history import compare
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView
 
@@ -20,7 +19,8 @@ async def restore_entries(request: PageRequest) -> PageView:
         PageRefused: nothing is selected, or the API responds with an error.
     """
     form = request.form
-    workspace, sink, _ = await history_records(request)
+    workspace = await request.workspace()
+    sink = (await request.get(*sink_path(request), take="1")).record
     found = (await compare(request, form.get("from", ""), form.get("to", ""), form.get("cursor", ""))).record
     selected = set(form.get("key", "").split("\n")) - {""}
     known = {row["key"]: row for row in found["differences"] if row["effect"] != "unknown"}
@@ -42,5 +42,5 @@ async def restore_entries(request: PageRequest) -> PageView:
         trail_links=sink_trail(workspace, sink),
         lost=lost,
         since=found["since"],
-        again=sink_address(request, "history", **{"from": moment_text(milliseconds(found["since"]))}),
+        again=sink_address(request, "history", **{"from": found["since"].rstrip("Z")}),
     )
