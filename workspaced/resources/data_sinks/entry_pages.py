@@ -193,9 +193,9 @@ def _suffix(listing: Listing) -> str:
     """Return the end of the name of the statement that examines entries in the order of an index; empty: a plain page."""
     if listing.order not in _INDEXED:
         return ""
-    if listing.filters.given:
+    if listing.filters.given or listing.has_values:
         return "_filter"
-    return "" if not listing.search else "_search_values" if listing.has_values else "_search"
+    return "_search" if listing.search else ""
 
 
 def _search(
@@ -203,8 +203,6 @@ def _search(
 ) -> Walked[int | str]:
     """Return what the statement ``searched`` finds. A search of values also ends by the characters that it examined."""
     name = f"{listing.order}_{listing.direction}"
-    if listing.filters.given and listing.order == "key":
-        name = searched
     characters = 0
 
     def matching(after: int | str, count: int, most: int) -> list[Row]:

@@ -1,8 +1,7 @@
 -- Pages of a sink's entries; columns in the order of values.StoredEntry. Every page reads an index from :after on.
 -- The order of creation is that of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
 -- so that every database finds the same ones. With a search, a page passes over :walk entries at the most.
--- A search of values compares keys, too, if :keys is 1. NULLS FIRST and LAST are
--- SQLite's own order; PostgreSQL knows by them which index is meant.
+-- NULLS FIRST and LAST are SQLite's own order; PostgreSQL knows by them which index is meant.
 
 -- name: columns
 number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
@@ -12,7 +11,7 @@ number, id, key, value, data_type, observed_at, version, created_at, updated_at,
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
 
 -- name: filter_matches
--- The search and the filters. Keys are between :low and :high, both excluded.
+-- The search, of keys if :keys is 1 and of values if :texts is 1, and the filters. Keys are between :low and :high, both excluded.
 (CAST(:pattern AS TEXT) IS NULL
      OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
      OR (:texts = 1 AND (lower(value) LIKE :pattern ESCAPE '\'
@@ -50,15 +49,6 @@ FROM (SELECT {columns}
       FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
 WHERE {filter_matches}
 ORDER BY key{| DESC} LIMIT :take OFFSET :skip
-
--- name: key_asc_filter_span
-SELECT {max|min}(key), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT key, value FROM data_sink_entry
-      WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
-
--- name: key_asc_filter_end
-SELECT key FROM data_sink_entry
-WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
 
 -- name: natural_asc
 -- No index has this order and the next ones: they are for ranges of bounded size only, as updated_asc is.
@@ -116,25 +106,6 @@ CROSS JOIN data_sink_entry e
 WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
 ORDER BY walked.key{| DESC} LIMIT :take OFFSET :skip
 
--- name: value_matches
-lower(value) LIKE :pattern ESCAPE '\'
-    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
-    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
-
--- name: created_asc_search_values
-SELECT {columns}
-FROM (SELECT {columns}
-      FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :walk) AS walked
-WHERE {value_matches}
-ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT :take OFFSET :skip
-
--- name: key_asc_search_values
-SELECT {columns}
-FROM (SELECT {columns}
-      FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
-WHERE {value_matches}
-ORDER BY key{| DESC} LIMIT :take OFFSET :skip
-
 -- name: created_asc_span
 -- Where a walk of :walk entries ends, the number of them, and the characters of their values.
 SELECT {max|min}(number), count(*), coalesce(sum(length(value)), 0)
@@ -142,14 +113,16 @@ FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND numbe
 
 -- name: key_asc_span
 SELECT {max|min}(key), count(*), coalesce(sum(length(value)), 0)
-FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT :walk) AS walked
+FROM (SELECT key, value FROM data_sink_entry
+      WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT :walk) AS walked
 
 -- name: created_asc_end
 -- Where a walk of :walk + 1 entries ends; nothing where the entries end before.
 SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number {>|<} :after ORDER BY number {NULLS FIRST|DESC NULLS LAST} LIMIT 1 OFFSET :walk
 
 -- name: key_asc_end
-SELECT key FROM data_sink_entry WHERE sink = :sink AND key {>|<} :after ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
+SELECT key FROM data_sink_entry
+WHERE sink = :sink AND key {>|<} :after AND key {<|>} :bound ORDER BY key{| DESC} LIMIT 1 OFFSET :walk
 
 -- name: updated_asc
 -- No index has this order, since each update would move a row of it: so it is for sinks of bounded size only. Only numbers
