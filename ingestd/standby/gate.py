@@ -1,0 +1,30 @@
+"""Sinks that get no entries before they were compared: after a take-over, the state file may be older than their content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ingestd.core.address import SinkAddress
+
+
+class SinkGate:
+    """Closed sinks. ``on_open`` is called each time that a sink opens. All methods belong to the event loop's thread."""
+
+    def __init__(self, closed: Iterable[SinkAddress] = (), *, on_open: Callable[[], None] = lambda: None) -> None:
+        self._closed = set(closed)
+        self.on_open = on_open
+
+    @property
+    def closed(self) -> frozenset[SinkAddress]:
+        """The sinks that get nothing yet."""
+        return frozenset(self._closed)
+
+    def is_open(self, sink: SinkAddress) -> bool:
+        """Return whether entries may be sent to a sink."""
+        return sink not in self._closed
+
+    def open(self, sink: SinkAddress) -> None:
+        """Send to a sink from now on."""
+        if sink in self._closed:
+            self._closed.discard(sink)
+            self.on_open()

@@ -1,0 +1,78 @@
+"""The record of a host about its part: a small file beside the state file."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from ingestd.mirror.sqlite import open_state_file, unopenable
+from ingestd.standby.identity import LeaseKind
+
+_BYTES_AT_MOST = 4096
+
+
+class HostRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """``holder``: the name of this host in leases. ``writer``, ``lease``: see `SharedIdentity`.
+
+    ``epoch``: the epoch of the last lease of this host; the state file of the host belongs to this epoch. ``shipped``: the
+    number of its last shipment. ``restored_at``: the state file is a shipment, made at this time of
+    the service's clock, and some sinks were not compared since; None: it is the newest state of that epoch.
+    """
+
+    holder: str
+    writer: str = ""
+    lease: LeaseKind = "service"
+    epoch: int = 0
+    shipped: int = 0
+    restored_at: float | None = None
+
+
+def read_record(state: Path) -> HostRecord:
+    """Return the record beside a state file; a new record if there is none, or if it is damaged.
+
+    Raises:
+        MirrorFull: the disk is full.
+        MirrorError: the file can't be opened.
+    """
+    handle = _open(state)
+    with os.fdopen(handle, "rb") as file:
+        try:
+            return msgspec.json.decode(file.read(_BYTES_AT_MOST), type=HostRecord)
+        except msgspec.DecodeError:
+            host = "".join(letter for letter in socket.gethostname() if letter.isprintable())[:90]
+            return HostRecord(holder=f"{host or 'host'} {uuid.uuid4().hex[:8]}")
+
+
+def write_record(state: Path, record: HostRecord) -> None:
+    """Store the record durably.
+
+    Raises:
+        MirrorFull: the disk is full.
+        MirrorError: the file can't be written.
+    """
+    handle = _open(state)
+    data = msgspec.json.encode(record)
+    try:
+        os.pwrite(handle, data, 0)
+        os.ftruncate(handle, len(data))
+        os.fsync(handle)
+    except OSError as error:
+        raise unopenable(error, _path(state)) from error
+    finally:
+        os.close(handle)
+
+
+def _open(state: Path) -> int:
+    try:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        return open_state_file(_path(state))
+    except OSError as error:
+        raise unopenable(error, _path(state)) from error
+
+
+def _path(state: Path) -> Path:
+    return state.with_name(f".{state.name}.standby")

@@ -1,0 +1,187 @@
+"""The lease of the active daemon. Sending stops at three quarters of it, by a clock that is never set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from ingestd.client.leases import WriterLease
+from ingestd.core.clock import seconds_of
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.schedule import boot_time
+from ingestd.standby.lease_store import LeaseResponse, LeaseStore, LeaseUnavailable
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.standby import LeaseConfirmed, LeaseUnconfirmed
+
+_SENDING_SHARE = 0.75
+_LOOK_SECONDS = 0.2
+"""The interval of the checks whether another process took a released lease."""
+_RENEWALS = 4
+"""The number of renewals during one lease."""
+
+
+class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
+    """The known state of the lease.
+
+    ``left_seconds``: the time until it ends; ``failure``: why the store did not respond; or empty.
+    """
+
+    holder: str = ""
+    epoch: int = 0
+    left_seconds: float = 0.0
+    failure: str = ""
+
+
+class Lease:
+    """The lease of one writer, as one process sees it.
+
+    ``clock``: monotonic seconds, which also count while the machine is suspended.
+
+    ``known_epoch``: the epoch of the last lease of this host.
+
+    Its methods belong to the event loop's thread, except `may_send` and `service_time`.
+    """
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        *,
+        writer: str,
+        holder: str,
+        seconds: int,
+        known_epoch: int = 0,
+        emit: Emit,
+        clock: Callable[[], float] = boot_time,
+    ) -> None:
+        self._store = store
+        self.writer = writer
+        self.holder = holder
+        self.seconds = seconds
+        self._known_epoch = known_epoch
+        self._emit = emit
+        self._clock = clock
+        self._view = LeaseView()
+        self._ends_at = self._sends_until = -1.0
+        self._service_offset = 0.0
+        self._changes = ChangeSignal()
+        self.epoch = 0
+        """The epoch of this process; 0: it never had the lease."""
+        self.lost = ""
+        """Why this process has lost the lease; empty if it has not lost it."""
+        self.successor = ""
+        """The process that asks for the lease."""
+
+    @property
+    def view(self) -> LeaseView:
+        """What is known now."""
+        return msgspec.structs.replace(self._view, left_seconds=max(0.0, self._ends_at - self._clock()))
+
+    def may_send(self) -> bool:
+        """Return whether this process may send: it holds the lease, and at least a quarter of it is left."""
+        return bool(self.epoch) and not self.lost and self._clock() < self._sends_until
+
+    def may_ship(self) -> bool:
+        """Return whether this process may ship: no other process can have taken over, as far as it knows.
+
+        It may also ship while the service is unreachable, because another host may be needed later.
+        """
+        return bool(self.epoch) and not self.lost and (self.may_send() or bool(self._view.failure))
+
+    async def permit(self) -> None:
+        """Wait until this process may send."""
+        await self._changes.wait_until(self.may_send)
+
+    def service_time(self) -> float:
+        """Return the time of the service, in seconds since the epoch, as of its last response."""
+        return self._clock() + self._service_offset
+
+    async def try_to_take(self) -> bool:
+        """Take the lease if no other process holds it; return whether this process has it.
+
+        Raises:
+            ConfigurationError: the service offers no leases, or refuses this one for good.
+        """
+        found = await self._ask(self._store.find(self.writer))
+        if found is None or self._is_held_by_other(found.lease):
+            return False
+        taken = await self._ask(
+            self._store.take(self.writer, holder=self.holder, seconds=self.seconds, above=self._known_epoch)
+        )
+        if taken is None or taken.lease is None:
+            return False
+        self.epoch = taken.lease.epoch
+        self._changes.notify()
+        return True
+
+    def _is_held_by_other(self, lease: WriterLease | None) -> bool:
+        return lease is not None and lease.milliseconds_left > 0 and lease.holder != self.holder
+
+    async def keep(self) -> None:
+        """Renew the lease until it is lost."""
+        while not self.lost:
+            await asyncio.sleep(self.seconds / _RENEWALS)
+            renewed = await self._ask(
+                self._store.renew(self.writer, holder=self.holder, seconds=self.seconds, epoch=self.epoch)
+            )
+            if renewed is None:
+                continue
+            self.lost = renewed.refusal
+            if renewed.lease is not None:
+                self.successor = renewed.lease.successor or ""
+            self._changes.notify()
+
+    async def wait_for_end(self) -> None:
+        """Wait until the lease is lost, or another process asks for it."""
+        await self._changes.wait_until(lambda: self.lost or self.successor)
+
+    async def release(self) -> None:
+        """Let another process take the lease now. A successor alone may take it for as long as it lasts."""
+        epoch, self.epoch = self.epoch, 0
+        if epoch and not self.lost:
+            await self._ask(
+                self._store.release(self.writer, holder=self.holder, epoch=epoch, reserved_seconds=self.seconds)
+            )
+
+    async def ask(self) -> str:
+        """Ask the holder for the lease; return why that was not possible, or an empty text."""
+        asked = await self._ask(self._store.ask(self.writer, holder=self.holder))
+        return asked.refusal if asked is not None else self._view.failure
+
+    async def wait_for_other_holder(self) -> None:
+        """Wait until another process holds the lease."""
+        while True:
+            found = await self._ask(self._store.find(self.writer))
+            if found is not None and self._is_held_by_other(found.lease):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _ask(self, request: Awaitable[LeaseResponse]) -> LeaseResponse | None:
+        """Return the response to a request; None: the store did not respond in time, or not as itself."""
+        began, longest, response, failure = self._clock(), self.seconds * _SENDING_SHARE / 2, None, ""
+        try:
+            # A response that arrives later than this can't extend the time of sending.
+            async with asyncio.timeout(longest):
+                response = await request
+        except LeaseUnavailable as error:
+            failure = str(error)
+        except TimeoutError:
+            failure = f"{self._store.shown} did not respond within {longest:g} s."
+        self._note(failure, began, response.lease if response is not None else None)
+        return response
+
+    def _note(self, failure: str, began: float, lease: WriterLease | None) -> None:
+        if failure and not self._view.failure:
+            self._emit(LeaseUnconfirmed(sentence=failure))
+        elif self._view.failure and not failure:
+            self._emit(LeaseConfirmed())
+        self._view = msgspec.structs.replace(self._view, failure=failure)
+        if lease is None:
+            return
+        self._view = msgspec.structs.replace(self._view, holder=lease.holder, epoch=lease.epoch)
+        left = lease.milliseconds_left / 1_000
+        self._ends_at = began + left
+        self._service_offset = (seconds_of(lease.now) or 0.0) - began
+        if lease.holder == self.holder:
+            self._sends_until = began + min(left, self.seconds) * _SENDING_SHARE

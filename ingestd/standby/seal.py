@@ -1,0 +1,86 @@
+"""The form of a stored object: compressed, and encrypted if there is a key."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from typing import Any
+
+from ingestd.core.errors import IngestdError
+from ingestd.standby.mistake import standby_mistake
+
+_PLAIN, _SEALED = b"\x00", b"\x01"
+_NONCE_BYTES = 12
+_LEVEL = 1
+"""The level of the compression. A higher level takes three times as long, and saves a tenth of the size."""
+
+
+class UnreadableObject(IngestdError):
+    """A stored object is damaged, or was written with another key; the sentence says so."""
+
+
+class Seal:
+    """``key``: 32 bytes; None: objects are not encrypted. An object is bound to its name.
+
+    Raises:
+        ConfigurationError: the library of the encryption is not installed.
+    """
+
+    def __init__(self, key: bytes | None) -> None:
+        self._cipher = _cipher(key) if key is not None else None
+        # The names of the blocks must not show without the key whether one of them has a known content.
+        self._naming = hashlib.blake2b(key, person=b"ingestd-names").digest() if key is not None else b""
+
+    def digest(self, data: bytes) -> str:
+        """Return a name for the content of a block."""
+        return hashlib.blake2b(data, key=self._naming, digest_size=24).hexdigest()
+
+    def close(self, name: str, data: bytes) -> bytes:
+        """Return what is stored under ``name``."""
+        packed = zlib.compress(data, _LEVEL)
+        if self._cipher is None:
+            return _PLAIN + packed
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed: bytes = self._cipher.encrypt(nonce, packed, name.encode())
+        return _SEALED + nonce + sealed
+
+    def open(self, name: str, stored: bytes, *, most: int) -> bytes:
+        """Return the content of an object with at most ``most`` bytes.
+
+        Raises:
+            UnreadableObject: it is damaged, or another key was used.
+        """
+        kind, packed = stored[:1], stored[1:]
+        if (kind == _SEALED) is not (self._cipher is not None) or kind not in {_PLAIN, _SEALED}:
+            state = (
+                "is encrypted, but standby.encryption_key is not set"
+                if kind == _SEALED
+                else "is not encrypted, or damaged"
+            )
+            raise UnreadableObject(f"{name} {state}.")
+        if self._cipher is not None:
+            try:
+                packed = self._cipher.decrypt(packed[:_NONCE_BYTES], packed[_NONCE_BYTES:], name.encode())
+            except Exception as error:  # of an optional library; short input raises another error
+                raise UnreadableObject(
+                    f"{name} is damaged, or standby.encryption_key is not the key with which it was encrypted."
+                ) from error
+        unpacking = zlib.decompressobj()
+        try:
+            data = unpacking.decompress(packed, most)
+        except zlib.error as error:
+            raise UnreadableObject(f"{name} is damaged.") from error
+        if not unpacking.eof:
+            raise UnreadableObject(f"{name} is damaged.")
+        return data
+
+
+def _cipher(key: bytes) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - of an extra
+    except ImportError as error:
+        raise standby_mistake(
+            f"standby.encryption_key needs cryptography: install ingestd[standby] ({error})."
+        ) from error
+    return AESGCM(key)

@@ -1,0 +1,201 @@
+"""Shipments: copies of the state file in a place that survives its host.
+
+A copy is divided into blocks, which are stored under the digests of their content. So only blocks that have changed are stored
+again. A manifest lists the blocks of a copy, and is stored last: a shipment without it does not exist. Each epoch has its own
+names, so a deposed daemon that still runs can neither replace nor delete objects of its successor. The manifests are in a
+separate folder, so that a search for the newest manifest lists only a small number of names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from ingestd.mirror.sqlite import open_state_file
+from ingestd.standby.place import Place, PlaceUnavailable
+from ingestd.standby.seal import Seal, UnreadableObject
+
+BLOCK_BYTES = 256 << 10
+_MANIFEST_BYTES = 32 << 20
+_TOGETHER = 8
+"""Requests that run at the same time."""
+_MANIFESTS = "manifests"
+_NAME = re.compile(rf"(?:{_MANIFESTS}/)?(?P<epoch>[0-9]{{18}})[/.].+")
+"""Of a manifest or a block."""
+
+
+class ShipmentManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A shipment.
+
+    ``at``: the time of the service just after the copy was made, in seconds since the epoch. ``size``: bytes of the copy;
+    ``sha256``: its digest. ``pipelines``: their names.
+    """
+
+    epoch: int
+    number: int
+    at: float
+    size: int
+    sha256: str
+    blocks: tuple[str, ...]
+    pipelines: tuple[str, ...]
+
+
+class ShippingStopped(Exception):
+    """The daemon may not write any more."""
+
+
+class Shipments:
+    """The shipments in a place. ``keep``: how many remain. All methods block and belong to one thread at a time.
+
+    ``on_unusable`` is called with a sentence for each shipment that can't be restored.
+    """
+
+    def __init__(self, place: Place, seal: Seal, *, keep: int, on_unusable: Callable[[str], None]) -> None:
+        self.place = place
+        self._seal = seal
+        self._keep = keep
+        self._on_unusable = on_unusable
+        self._stored: set[str] = set()
+        """The blocks that this process has stored and verified."""
+        self._kept: dict[str, tuple[str, ...]] = {}
+        """The blocks of the shipments of this process that remain, by the name of the manifest."""
+        self._read: dict[str, ShipmentManifest | None] = {}
+        """The manifests that `newest` has read and that remain; None: the manifest can't be used."""
+        self._is_alone = False
+        """Whether the shipments of older epochs are deleted."""
+
+    def ship(
+        self, file: Path, *, epoch: int, number: int, at: float, pipelines: Iterable[str], may_write: Callable[[], bool]
+    ) -> ShipmentManifest:
+        """Store a copy of the state file, verify it, and delete shipments beyond the number that is kept.
+
+        Raises:
+            PlaceUnavailable: it can't be stored now.
+            ShippingStopped: ``may_write`` returned False.
+        """
+        whole, blocks = hashlib.sha256(), list[str]()
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="shipment") as pool, file.open("rb") as source:
+            while window := [block for _ in range(_TOGETHER) if (block := source.read(BLOCK_BYTES))]:
+                names = [f"{epoch:018d}/{self._seal.digest(block)}" for block in window]
+                missing = {name: block for name, block in zip(names, window, strict=True) if name not in self._stored}
+                if missing and not may_write():
+                    raise ShippingStopped
+                list(pool.map(self._store, missing, missing.values()))
+                self._stored.update(missing)
+                blocks += names
+                for block in window:
+                    whole.update(block)
+            manifest = ShipmentManifest(
+                epoch=epoch, number=number, at=at, size=file.stat().st_size, sha256=whole.hexdigest(), blocks=tuple(blocks),
+                pipelines=tuple(pipelines),
+            )  # fmt: skip
+            if not may_write():
+                raise ShippingStopped
+            name = f"{_MANIFESTS}/{epoch:018d}.{number:012d}"
+            self._store(name, msgspec.json.encode(manifest))
+            self._kept[name] = manifest.blocks
+            for superfluous in self._superfluous(epoch):
+                self.place.delete(superfluous)
+        return manifest
+
+    def _store(self, name: str, content: bytes) -> None:
+        """Store an object, read it back, and compare it."""
+        self.place.put(name, self._seal.close(name, content))
+        stored = self.place.get(name)
+        try:
+            is_equal = stored is not None and self._seal.open(name, stored, most=len(content)) == content
+        except UnreadableObject:
+            is_equal = False
+        if not is_equal:
+            raise PlaceUnavailable(f"{self.place.shown} does not return the content that was stored as {name}.")
+
+    def _superfluous(self, epoch: int) -> Iterator[str]:
+        """Yield the objects to delete: manifests first, so that none of them names a deleted block."""
+        if len(self._kept) < self._keep:
+            return
+        if not self._is_alone:
+            found = ((name, _NAME.fullmatch(name)) for name in self.place.names())
+            older = [name for name, match in found if match is not None and int(match["epoch"]) < epoch]
+            yield from sorted(older, key=lambda name: not name.startswith(_MANIFESTS))
+            self._is_alone = True
+        while len(self._kept) > self._keep:
+            oldest = min(self._kept)
+            blocks = set(self._kept.pop(oldest)) - {one for kept in self._kept.values() for one in kept}
+            yield oldest
+            self._stored -= blocks
+            yield from blocks
+
+    def newest(self) -> ShipmentManifest | None:
+        """Return the newest shipment; None if there is none. Each manifest is read once."""
+        names = self._manifest_names()
+        self._read = {name: self._read[name] for name in names if name in self._read}
+        for name in names:
+            if name not in self._read:
+                self._read[name] = self._manifest(name)
+            if (found := self._read[name]) is not None:
+                return found
+        return None
+
+    def _manifest_names(self) -> list[str]:
+        """Return the names of the manifests, the newest first."""
+        return sorted((name for name in self.place.names(_MANIFESTS) if _NAME.fullmatch(name)), reverse=True)
+
+    def _manifest(self, name: str) -> ShipmentManifest | None:
+        try:
+            stored = self.place.get(name)
+            if stored is None:
+                return None  # deleted since the list was made
+            return msgspec.json.decode(self._seal.open(name, stored, most=_MANIFEST_BYTES), type=ShipmentManifest)
+        except (UnreadableObject, msgspec.DecodeError) as error:
+            self._on_unusable(f"The shipment {name} can't be used: {error}")
+            return None
+
+    def fetch(
+        self, target: Path, *, accepts: Callable[[ShipmentManifest], None] = lambda _: None
+    ) -> ShipmentManifest | None:
+        """Write the newest shipment that is whole to the file ``target``; return None if there is none.
+
+        ``accepts`` may raise for a manifest.
+
+        Raises:
+            PlaceUnavailable: the place can't be read now.
+        """
+        for name in self._manifest_names():
+            manifest = self._manifest(name)
+            if manifest is None:
+                continue
+            accepts(manifest)
+            try:
+                self._fetch(manifest, target)
+            except UnreadableObject as error:
+                self._on_unusable(f"The shipment {manifest.number} of epoch {manifest.epoch} can't be used: {error}")
+                continue
+            return manifest
+        return None
+
+    def _fetch(self, manifest: ShipmentManifest, target: Path) -> None:
+        whole, written = hashlib.sha256(), 0
+        with (
+            ThreadPoolExecutor(_TOGETHER, thread_name_prefix="shipment") as pool,
+            os.fdopen(open_state_file(target), "wb") as file,
+        ):
+            file.truncate(0)
+            for start in range(0, len(manifest.blocks), _TOGETHER):
+                for block in pool.map(self._block, manifest.blocks[start : start + _TOGETHER]):
+                    file.write(block)
+                    whole.update(block)
+                    written += len(block)
+        if (written, whole.hexdigest()) != (manifest.size, manifest.sha256):
+            raise UnreadableObject("its blocks differ from the shipped blocks.")
+
+    def _block(self, name: str) -> bytes:
+        stored = self.place.get(name)
+        if stored is None:
+            raise UnreadableObject(f"{name} is missing.")
+        return self._seal.open(name, stored, most=BLOCK_BYTES)
