@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from workspaced import __version__
 from workspaced.core.asgi import Receive, Scope, Send
-from workspaced.core.clock import Clock, now_ms
+from workspaced.core.clock import Clock
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.dispatch import Dispatch
@@ -45,27 +45,33 @@ from workspaced.resources.webhooks import store as webhook_store
 from workspaced.resources.webhooks.worker import Worker
 from workspaced.resources.workspaces import retention
 from workspaced.resources.workspaces import routes as workspaces
+from workspaced.resources.writer_leases import routes as writer_leases
 from workspaced.security import audit_log as audit
 from workspaced.security import key_store as access_store
 from workspaced.security.authentication import Authentication
 from workspaced.security.egress.client import Resolver, system_resolver
-from workspaced.security.rate_limits import RateLimit
+from workspaced.security.key_fingerprint import require_same_key
+from workspaced.security.leased_rate_limit import LeasedRateLimit
+from workspaced.security.rate_limits import Limit, Policy, RateLimit
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import writers
-from workspaced.storage.blobs import Blobs
+from workspaced.storage.blobs.blobs import Blobs
+from workspaced.storage.blobs.factory import create_blob_store
+from workspaced.storage.blobs.file_threads import FileThreads
+from workspaced.storage.blobs.received_bytes import IncomingFolder
 from workspaced.storage.constants import resolve_constant
 from workspaced.storage.factory import create_store
 from workspaced.storage.incremental_job import IncrementalJob
 from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
-from workspaced.storage.port import StorageUnusable
+from workspaced.storage.port import StorageUnusable, Transaction
 from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels
 from workspaced.telemetry.metrics import Metrics
 from workspaced.ui.application import Pages
 from workspaced.ui.sessions import Sessions
 
-# The steps of a purge. Rows that refer to others are removed first.
+# The steps of a purge. Rows that refer to other rows are removed first.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
 
 
@@ -80,8 +86,10 @@ class Application:
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, and so need not wait."""
-        clock = clock or Clock()
+        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait."""
+        self.end: Callable[[], None] = lambda: None
+        """Called when a started service can never serve requests; `unusable` has the reason."""
+        self.unusable: StorageUnusable | None = None
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
@@ -93,22 +101,25 @@ class Application:
             group_callers=settings.group_callers,
             observer=self.metrics.committed,
         )
+        self._leased_limits: list[LeasedRateLimit] = []
+        shared = self._store.clock
+        self.clock = clock or shared
         limits = settings.limits
+        failures = limits.failed_authentications_per_minute
         self._authentication = Authentication(
             self._store,
-            failures=RateLimit(
-                "failed-authentications",
-                per_minute=limits.failed_authentications_per_minute,
-                burst=limits.failed_authentications_per_minute,
-                clock=time.monotonic,
-            ),
+            failures=self._create_limit("failed-authentications", failures, failures),
             cache_seconds=settings.key_cache_seconds,
-            now=now_ms,
+            now=shared.now,
             count_failure=self.metrics.authentication_failed,
         )
         self._draining = False
         self._secret_box = SecretBox(settings.encryption_key)
-        self._blobs = Blobs(settings.blobs)
+        self._file_threads = FileThreads()
+        self._incoming = IncomingFolder(settings.blob_folder / "incoming", self._file_threads)
+        self._blobs = Blobs(
+            create_blob_store(settings.blobs, self._file_threads), self._store, self._incoming, now=self.clock.now
+        )
         self._upload_links = UploadLinks()
         self.publication = Publication(
             lambda: document(self.operations, api_sections(limits), limits=settings.limits, version=__version__)
@@ -121,13 +132,11 @@ class Application:
             store=self._store,
             authentication=self._authentication,
             is_public=partial(workspaces.is_public, self._store),
-            rate=RateLimit(
-                "default", per_minute=limits.requests_per_minute, burst=limits.request_burst, clock=time.monotonic
-            ),
+            rate=self._create_limit("default", limits.requests_per_minute, limits.request_burst),
             metrics=self.metrics,
-            now=clock.now,
+            now=self.clock.now,
         )
-        self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
+        self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=shared.now)
         self._pages = Pages(
             respond=self._dispatch.respond,
             schema_of=self.publication.schema_of,
@@ -142,20 +151,29 @@ class Application:
             self._secret_box,
             rules=settings.egress,
             settings=settings.deliveries,
-            clock=clock,
+            clock=self.clock,
             jitter=jitter,
             resolve=resolve,
             observer=self.metrics.attempted,
         )
-        self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
+        self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=self.clock)
         self._maintenance_jobs = MaintenanceJobs(
-            self._list_maintenance_jobs(clock),
-            leases=JobLeases(self._store, now=now_ms),
+            self._list_maintenance_jobs(),
+            leases=JobLeases(self._store, now=shared.now),
             every_seconds=settings.maintenance_seconds,
             observer=self.metrics.maintenance_job_ended,
         )
         self._jobs = self._list_incremental_jobs()
+        self._startup = Startup(self._prepare)
         self._web = Tracing(self._forward, self.metrics, log_successes=settings.log_requests)
+
+    def _create_limit(self, name: str, per_minute: int, burst: int) -> Limit:
+        policy = Policy(name, per_minute, burst)
+        if not self._settings.postgres:
+            return RateLimit(policy, clock=time.monotonic)
+        leased = LeasedRateLimit(policy, self._store, clock=time.monotonic)
+        self._leased_limits.append(leased)
+        return leased
 
     def _list_operations(self) -> tuple[Operation, ...]:
         limits = self._settings.limits
@@ -165,6 +183,7 @@ class Application:
             *data_sinks.operations(limits),
             *group_routes.operations(limits),
             *history_routes.operations(limits),
+            *writer_leases.operations(limits),
             *blocks.operations(limits),
             *api_keys.operations(limits),
             *audit_log.operations(limits),
@@ -176,32 +195,36 @@ class Application:
             *self.publication.operations(pages=self._settings.docs),
         )
 
-    def _list_maintenance_jobs(self, clock: Clock) -> dict[str, Callable[[], Awaitable[int]]]:
-        settings, limits = self._settings, self._settings.limits
+    def _list_maintenance_jobs(self) -> dict[str, Callable[[], Awaitable[int]]]:
+        settings, limits, shared = self._settings, self._settings.limits, self._store.clock
 
         def ago(days: int) -> int:
-            return now_ms() - days * 86_400_000
+            return shared.now() - days * 86_400_000
 
         return {
             "purge_workspaces": lambda: retention.purge(
-                self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=now_ms()
+                self._store, _PURGE_STEPS, before=ago(limits.deleted_days), now=shared.now()
             ),
             "drop_audit_log": lambda: audit.drop_older(self._store, before=ago(limits.audit_days)),
             "purge_files": lambda: file_retention.purge_deleted(
-                self._store, before=ago(limits.deleted_days), now=now_ms()
+                self._store, before=ago(limits.deleted_days), now=shared.now()
             ),
-            "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
-            "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
+            "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=shared.now()),
+            "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs, now=self.clock.now()),
             "drop_old_entry_changes": lambda: history_store.drop_old(
-                self._store, default=settings.history, now=clock.now()
+                self._store, default=settings.history, now=self.clock.now()
             ),
-            "drop_unused_origins": lambda: origin_store.drop_unused(self._store, now=clock.now()),
+            "drop_unused_origins": lambda: origin_store.drop_unused(self._store, now=self.clock.now()),
             "drop_old_events": lambda: delivery_log.remove_older(
                 self._store, before=ago(settings.deliveries.keep_days)
             ),
             "drop_ended_sessions": self._sessions.drop_ended,
+            "drop_full_buckets": self._drop_full_buckets,
             "drop_old_writers": lambda: writers.drop_older(self._store, before=ago(writers.KEPT_DAYS)),
         }
+
+    async def _drop_full_buckets(self) -> int:
+        return sum([await limit.drop_full() for limit in self._leased_limits])
 
     def _list_incremental_jobs(self) -> tuple[IncrementalJob, ...]:
         settings = self._settings
@@ -256,11 +279,12 @@ class Application:
             StorageUnusable: the database or the data folder can't be used.
         """
         try:
-            await self._start_blobs()
+            await self._incoming.start()
             await self._store.start()
-            startup = Startup(self._prepare)
+            startup = self._startup
             await startup.first()
             starting = asyncio.create_task(startup.retry_until_ready())
+            starting.add_done_callback(self._note_unusable)
             self._store.listen(SINKS, self._pages.live.wake)
             maintenance_jobs = asyncio.create_task(startup.then(self._maintenance_jobs.run))
             jobs = [asyncio.create_task(startup.then(job.run)) for job in self._jobs]
@@ -269,9 +293,9 @@ class Application:
             try:
                 yield
             finally:
-                self._pages.live.close()
+                self.end_streams()
                 startup.stop()
-                await starting
+                await asyncio.wait([starting])
                 for task in (maintenance_jobs, *jobs):
                     task.cancel()
                 converting.cancel()  # conversions may take minutes, so they are released and start again later
@@ -282,39 +306,47 @@ class Application:
         finally:
             await self._authentication.close()
             await self._store.stop()
-            await self._blobs.stop()
+            await self._file_threads.stop()
+
+    def _note_unusable(self, starting: asyncio.Task[None]) -> None:
+        """End the service if its first step had to wait, and then failed permanently."""
+        error = None if starting.cancelled() else starting.exception()
+        if isinstance(error, StorageUnusable):
+            self.unusable = error
+            self.end()
 
     async def _prepare(self) -> None:
-        """Prepare the first request: apply the constants of the data, and seal unsealed secrets."""
+        """Prepare the first request: check the store of files, apply the constants of the data, and encrypt secrets."""
+        await self._store.require_room()
+        await self._blobs.identity.check()
         await self._apply_constants()
         if self._secret_box.seals:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
-        await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now_ms()))
+        now = self._store.clock.now()
+        await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now))
 
     async def _apply_constants(self) -> None:
-        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links."""
-        wanted = self._settings.visible_id_prefix
-        prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
-        stored = await self._store.write(lambda tx: resolve_secret(tx, self._secret_box))
+        """Apply the constants of the data: the encryption key, the prefix of visible ids, and the secret of upload links."""
+
+        def resolve(tx: Transaction) -> tuple[str, str]:
+            is_lost = require_same_key(tx, self._secret_box, lost=self._settings.lost_encryption_key)
+            wanted = self._settings.visible_id_prefix
+            prefix = resolve_constant(tx, "visible_id_prefix", wanted, default="SNK")
+            return prefix, resolve_secret(tx, self._secret_box, renew=is_lost)
+
+        prefix, stored = await self._store.write(resolve)
         self._upload_links.use_secret(lambda: open_secret(stored, self._secret_box))
         self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
-
-    async def _start_blobs(self) -> None:
-        """Create the folder of the bytes of files."""
-        try:
-            await self._blobs.start()
-        except OSError as error:
-            raise StorageUnusable(
-                f"The folder {self._settings.blobs} can't be used ({error.strerror or error}). "
-                "Give a data folder that this user may write to."
-            ) from error
 
     def drain(self) -> None:
         """Prepare the stop: /readyz returns 503, other requests are served, workers start nothing more."""
         self._draining = True
-        self._pages.live.close()
         self._deliveries.stop()
         self._conversions.stop()
+
+    def end_streams(self) -> None:
+        """End the streams of live pages, which would otherwise never end; the browsers connect again."""
+        self._pages.live.close()
 
     async def run_maintenance(self) -> None:
         """Run all periodic jobs once, now."""
@@ -337,13 +369,14 @@ class Application:
         await self.check()
 
     async def check(self) -> None:
-        """Check that the service has started, and can read and write.
+        """Check that the service has started, can read and write, and has the store of files that the database names.
 
         Raises:
-            UnavailableProblem: it has not started, or can't.
+            UnavailableProblem: it has not started, or one of these fails.
         """
         await self._store.check()
-        self._dispatch.require_configured()
+        self._startup.require_done()
+        await self._store.read_brief(self._blobs.identity.require_current)
 
 
 def create_app(settings: WorkspacedSettings) -> Application:

@@ -21,6 +21,7 @@ class ServiceVerbs(Verbs):
         "workspaces": "Workspaces: create, list, restore.",
         "files": "Files: list, restore.",
         "migrate": "Migrate the database to the schema of this program.",
+        "blobs": "The bytes of files: copy them to another folder or bucket.",
         "backup": "Copy all data into the new FOLDER, while the service runs or not.",
         "openapi": "Print the OpenAPI 3.1 document of a service.",
     }

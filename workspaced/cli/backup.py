@@ -7,22 +7,28 @@ from pathlib import Path
 import click
 
 from ingestd.process.terminal_text import echo
-from workspaced.cli.database import database_option, selected_address, with_failures
-from workspaced.settings.model import WorkspacedSettings
+from workspaced.cli.database import (
+    blobs_option,
+    data_option,
+    database_option,
+    selected_address,
+    selected_blobs,
+    with_failures,
+)
 from workspaced.storage.backup import back_up
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="The service's data folder."
-)
+@data_option(required=True)
 @database_option
-def backup(folder: Path, data: Path, database: str) -> None:
+@blobs_option
+def backup(folder: Path, data: Path, database: str, blobs: str) -> None:
     """Copy all data into the new FOLDER, while the service runs or not.
 
     FOLDER then has the records of one moment (workspaced.db, or for PostgreSQL workspaced.dump, written by pg_dump), and
-    blobs, the bytes of all files. It contains secrets: protect it like the data folder. It does not contain
+    blobs, the bytes of all files. The bytes in a bucket (--blobs) stay there: `workspaced blobs copy` copies them to a folder.
+    The backup contains secrets: protect it like the data folder. It does not contain
     WORKSPACED_ENCRYPTION_KEY, without which the secrets of webhooks can't be read.
 
     \b
@@ -36,5 +42,10 @@ def backup(folder: Path, data: Path, database: str) -> None:
       workspaced serve --data NEW_DATA --database postgresql://…/workspaced_restored
     """  # noqa: D301  the escape prevents click from rewrapping the lines
     address = selected_address(data, database)
-    count = with_failures(lambda: back_up(address, WorkspacedSettings(data=data).blobs, folder))
-    echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")
+    source = selected_blobs(data, blobs)
+    count = with_failures(lambda: back_up(address, source if isinstance(source, Path) else None, folder))
+    if isinstance(source, Path):
+        bytes_ = f"{count} {'file' if count == 1 else 'files'} of bytes"
+    else:
+        bytes_ = f"no bytes: they stay in {source}, and `workspaced blobs copy` copies them"
+    echo(f"{folder} has the records of {address} and {bytes_}.")

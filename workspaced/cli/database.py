@@ -14,15 +14,27 @@ from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.core.clock import now_ms
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnavailableProblem
 from workspaced.core.text import as_uuid
-from workspaced.settings.model import Limits
+from workspaced.settings.environment import bucket_address
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import Address, address_of
+from workspaced.storage.blobs.address import BucketAddress
 from workspaced.storage.factory import transact
-from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
+from workspaced.storage.port import StorageRefused, StorageUnusable, Transaction
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DATABASE_URL = "WORKSPACED_DATABASE_URL"
+
+
+def data_option(*, required: bool) -> Callable[[Command], Command]:
+    """Add ``--data``, the data folder of the service."""
+    return click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        required=required,
+        help="The service's data folder.",
+    )
 
 
 def database_option(command: Command) -> Command:
@@ -33,9 +45,35 @@ def database_option(command: Command) -> Command:
         default="",
         show_envvar=True,
         metavar="URL",
-        help="PostgreSQL instead of a SQLite file in the data folder: postgresql://user@host:5432/name. A password is "
-        "better kept in PGPASSWORD or ~/.pgpass.",
+        help="PostgreSQL instead of a SQLite file in the data folder: postgresql://user@host:5432/name; several hosts are "
+        "separated by commas. A password is better kept in PGPASSWORD or ~/.pgpass.",
     )(command)
+
+
+def blobs_option(command: Command) -> Command:
+    """Add ``--blobs``, the URL of a bucket; empty if neither it nor the variable is given."""
+    return click.option(
+        "--blobs",
+        envvar="WORKSPACED_BLOBS",
+        default="",
+        show_envvar=True,
+        metavar="URL",
+        help="Bucket of S3 for the bytes of files, instead of a folder in the data folder: s3://bucket/prefix. The variables "
+        "WORKSPACED_BLOBS_… have its endpoint and credentials.",
+    )(command)
+
+
+def selected_blobs(data: Path, url: str) -> Path | BucketAddress:
+    """Return the address of the bytes of files; without a URL, the folder in the data folder.
+
+    Raises:
+        Failure: the URL or a variable is invalid.
+    """
+    try:
+        bucket = bucket_address(url, os.environ) if url else None
+    except ValueError as error:
+        raise Failure(str(error), UNUSABLE) from error
+    return WorkspacedSettings(data=data, bucket=bucket).blobs
 
 
 def address_option(command: Command) -> Command:
@@ -45,14 +83,11 @@ def address_option(command: Command) -> Command:
     def addressed(*words: Any, data: Path | None, database: str, **more: Any) -> Any:
         return command(*words, address=selected_address(data, database), **more)
 
-    data_option = click.option(
-        "--data", type=click.Path(path_type=Path, file_okay=False), help="The service's data folder."
-    )
-    return data_option(database_option(addressed))  # type: ignore[return-value]  # the wrapper takes other options
+    return data_option(required=False)(database_option(addressed))  # type: ignore[return-value]  # the wrapper takes other options
 
 
 def selected_address(data: Path | None, database: str) -> Address:
-    """Return the address of the database that the options name.
+    """Return the address of the database in the options.
 
     Raises:
         Failure: neither is given, or the URL is invalid.
@@ -87,7 +122,7 @@ def with_failures(step: Callable[[], T]) -> T:
         return step()
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
-    except PasswordRefused as error:
+    except StorageRefused as error:
         raise Failure(error.detail, UNUSABLE) from error
     except UnavailableProblem as error:
         raise Failure(error.detail, UNAVAILABLE) from error
@@ -106,7 +141,7 @@ def restored(address: Address, group: str, restore: Callable[[Transaction, int],
     """Restore something deleted; ``restore`` gets the transaction and the time. ``group`` is the verb that lists them.
 
     Raises:
-        Failure: it is not among the deleted ones, or can't be restored, or the database can't be used.
+        Failure: it is not deleted, it can't be restored, or the database can't be used.
     """
     try:
         in_transaction(address, lambda tx: restore(tx, now_ms()))

@@ -22,7 +22,7 @@ def files() -> None:
 
 @files.command("list")
 @click.option("--workspace", default="", help="Id of the one workspace to show; default: all.")
-@click.option("--deleted", is_flag=True, help="Only those that are deleted and not yet purged.")
+@click.option("--deleted", is_flag=True, help="Only files that are deleted and not yet purged.")
 @json_option
 @address_option
 def list_files(workspace: str, address: Address, *, deleted: bool, as_json: bool) -> None:

@@ -33,15 +33,17 @@ def keys() -> None:
 @keys.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(list(ROLES)), required=True, help="What the key may do.")
-@click.option("--workspace", default=EVERYWHERE, help="Id of the one workspace that it is for; default: all.")
-@click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long it is valid.")
-@click.option("--guest", is_flag=True, help="It is valid only in workspaces that admit guests.")
-@click.option("--never-expires", is_flag=True, help="It is valid until it is revoked.")
+@click.option(
+    "--workspace", default=EVERYWHERE, help="Id of the one workspace for which the key is valid; default: all."
+)
+@click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long the key is valid.")
+@click.option("--guest", is_flag=True, help="The key is valid only in workspaces that admit guests.")
+@click.option("--never-expires", is_flag=True, help="The key is valid until it is revoked.")
 @address_option
 def create(
     name: str, role: str, workspace: str, days: int, address: Address, *, guest: bool, never_expires: bool
 ) -> None:
-    """Create a key for NAME and print it. It is stored nowhere, so it can't be printed again."""
+    """Create a key for NAME and print it. The key itself is not stored, so it can't be printed again."""
     longest = configured_limits().label_length
     if not name.strip() or len(name) > longest or has_controls(name):
         raise Failure(f"A key's name must have 1 to {longest} characters, and no control characters.", 2)
@@ -105,11 +107,11 @@ def revoke(key: str, address: Address) -> None:
     type=click.IntRange(0, 168),
     default=24,
     show_default=True,
-    help="How long the old secret stays valid beside the new one.",
+    help="How long the old secret stays valid beside the new secret.",
 )
 @address_option
 def rotate(key: str, overlap_hours: int, address: Address) -> None:
-    """Create a new secret for KEY, given by id or name, and print it. It is stored nowhere."""
+    """Create a new secret for KEY, given by id or name, and print it. The secret itself is not stored."""
 
     def work(tx: Transaction) -> str:
         found, now = _find(tx, key), now_ms()
@@ -129,8 +131,10 @@ def _find(reader: ReadTransaction, name: str) -> StoredKey:
     if not found:
         raise Failure(f"There is no key '{name}' that is not revoked; `workspaced keys list` shows all.", 1)
     if len(found) > 1:
-        raise Failure(f"Several keys are named '{name}': {', '.join(found)}. Give one of these ids.", 1)
-    return next(key for key in key_store.list_keys(reader) if key.id == found[0])
+        raise Failure(
+            f"Several keys are named '{name}': {', '.join(key.id for key in found)}. Give one of these ids.", 1
+        )
+    return found[0]
 
 
 def _row(key: StoredKey, grants: Iterable[WorkspaceGrant], now: int) -> Row:

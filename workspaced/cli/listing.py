@@ -11,7 +11,7 @@ import click
 from ingestd.process.terminal_text import aligned, echo, echo_lines, terminal_line
 
 Row: TypeAlias = Mapping[str, str | int | Sequence[str] | None]
-"""A listed thing by the names of its members, which are the columns. None: never."""
+"""A row of a list, by the names of its columns. None: never."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

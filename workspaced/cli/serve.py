@@ -16,7 +16,7 @@ from ingestd.process.logs import configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
 from ingestd.process.terminal_text import echo
-from workspaced.cli.database import database_option
+from workspaced.cli.database import blobs_option, database_option
 from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
 from workspaced.server.certificate import Certificate, CertificateUnusable
@@ -29,6 +29,7 @@ from workspaced.storage.port import StorageUnusable
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="The data folder.")
 @database_option
+@blobs_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -54,7 +55,7 @@ from workspaced.storage.port import StorageUnusable
     "--tls-certificate",
     type=click.Path(path_type=Path),
     envvar="WORKSPACED_TLS_CERTIFICATE",
-    help="PEM file of the certificate and its intermediate ones: serve https. SIGHUP reads it again.",
+    help="PEM file of the certificate and its intermediate certificates: serve https. SIGHUP reads it again.",
 )
 @click.option(
     "--tls-key",
@@ -70,6 +71,7 @@ from workspaced.storage.port import StorageUnusable
 def serve(
     data: Path,
     database: str,
+    blobs: str,
     *,
     host: str,
     port: int,
@@ -84,7 +86,7 @@ def serve(
     if tls_certificate is not None:
         defer_hangups()  # a renewal during the start must not end the service
     try:
-        settings = settings_from(os.environ, data=data, database=database, dev=dev)
+        settings = settings_from(os.environ, data=data, database=database, blobs=blobs, dev=dev)
         certificate = _certificate(tls_certificate, tls_key)
     except (ValueError, CertificateUnusable) as error:
         raise Failure(str(error), UNUSABLE) from error

@@ -10,8 +10,8 @@ from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, configured_limits, in_transaction, restored, uuid_of
 from workspaced.cli.failure import Failure
 from workspaced.cli.listing import Row, json_option, print_rows
+from workspaced.core.bodies import read_body
 from workspaced.core.clock import now_ms
-from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid
 from workspaced.core.text import normalised
 from workspaced.core.timestamps import stamp
@@ -41,7 +41,7 @@ def workspaces() -> None:
 def create(label: str, address: Address, *, as_json: bool) -> None:
     """Create a workspace with this LABEL, and print its id. Keys with a role in all workspaces may use it.
 
-    A label that a workspace has already is refused: a pipeline that names it would be paused.
+    A label that another workspace has is refused: a pipeline that names this label would be paused.
     """
     try:
         new, _ = read_body(NewWorkspace, {"label": label}, configured_limits())
@@ -62,7 +62,7 @@ def create(label: str, address: Address, *, as_json: bool) -> None:
 
 
 @workspaces.command("list")
-@click.option("--deleted", is_flag=True, help="Only those that are deleted and not yet purged.")
+@click.option("--deleted", is_flag=True, help="Only workspaces that are deleted and not yet purged.")
 @json_option
 @address_option
 def list_workspaces(address: Address, *, deleted: bool, as_json: bool) -> None:

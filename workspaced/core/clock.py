@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 _TOLERATED_MS = 1_000
+_LATEST_MS = 1_000
 
 
 def now_ms() -> int:
@@ -22,18 +24,44 @@ class Clock:
         return now_ms()
 
     def steady(self) -> int:
-        """Return milliseconds that only pass, whatever the clock is set to."""
+        """Return monotonic milliseconds: setting the clock does not change them."""
         return time.monotonic_ns() // 1_000_000
 
     async def wait(self, event: asyncio.Event, until: int) -> None:
         """Wait until the event is set, at most until an instant in milliseconds since 1970."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(until - now_ms(), 0) / 1_000):
+            async with asyncio.timeout(max(until - self.now(), 0) / 1_000):
                 await event.wait()
 
 
+class SharedClock(Clock):
+    """A clock that several hosts share, such as the clock of a database: its difference to this machine's steady clock.
+
+    So the wrong clock of one host does not affect the times that other hosts read. Before the first measurement, the machine's
+    clock is used.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: int | None = None
+
+    def now(self) -> int:
+        """Return milliseconds since 1970."""
+        return super().now() if self._ahead is None else self.steady() + self._ahead
+
+    def measure(self, ask: Callable[[], int]) -> None:
+        """Measure the shared clock in milliseconds since 1970.
+
+        The result of a slow response is used only if there is no other result yet.
+        """
+        before = self.steady()
+        shared = ask()
+        after = self.steady()
+        if self._ahead is None or after - before <= _LATEST_MS:
+            self._ahead = shared - (before + after) // 2
+
+
 class SetBack:
-    """Notices that a clock was put back. What is due at a stored instant would then wait for longer."""
+    """Notices that a clock was put back. Work that is due at a stored instant would then wait for longer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

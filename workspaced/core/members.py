@@ -1,32 +1,23 @@
-"""Request bodies: models of pydantic, with fields that are annotated with members.
+"""The members of request bodies: annotations of the fields of models, see `workspaced.core.bodies`.
 
 A `Member` validates the values of a field, and says their JSON Schema: ``label: Annotated[str, Label(longest="label_length")]``.
-A field without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a
-number, or the name of a limit in the settings.
+Null means the default, unless the member is required or not ``nullable``. A bound is a number, or the name of a limit in the
+settings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     GetCoreSchemaHandler,
-    ModelWrapValidatorHandler,
-    ValidationError,
     ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    model_validator,
 )
-from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from workspaced.core.json_schema import (
     FLAG,
@@ -38,10 +29,8 @@ from workspaced.core.json_schema import (
     array,
     choice,
     described,
-    nullable,
     string,
 )
-from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, has_controls, normalised
 
 Bound: TypeAlias = int | str
@@ -52,7 +41,7 @@ _DIGITS: Final = 64
 
 
 class Context(NamedTuple):
-    """What validation depends on besides the body. ``now`` is milliseconds since 1970."""
+    """The context of a validation, in addition to the body. ``now`` is milliseconds since 1970."""
 
     limits: Any
     now: int
@@ -96,7 +85,7 @@ class Member:
         return value if value is UNSET else self._check(value, info)
 
     def absent(self, *, null: bool) -> tuple[str, str]:
-        """Return the mistake that the member is absent; ``null``: that it is null where it may be absent."""
+        """Return the mistake of an absent member. ``null``: the member may be absent, but it is null."""
         return ("wrong_type", "can't be null") if null else ("required", f"is required and must be {self.what}")
 
     def schema(self, limits: Any) -> Schema:
@@ -128,7 +117,7 @@ class Text(Member):
     mistake: tuple[str, str] = ("", "")
 
     slack: ClassVar[int] = 0
-    """How much longer the string may be before it is trimmed."""
+    """The number of characters by which the string may be longer before it is trimmed."""
 
     def _check(self, value: Any, info: Info) -> Any:
         text = string_of(value) if self.exact else normalised(string_of(value))
@@ -237,7 +226,7 @@ class Number(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Number):
-    """A whole number from 0 to ``highest``, which may have the form 7.0, as in JSON Schema."""
+    """A whole number from ``lowest`` (0 by default) to ``highest``, which may have the form 7.0, as in JSON Schema."""
 
     highest: Bound
 
@@ -248,7 +237,7 @@ class Whole(Number):
         return int(number)
 
     def _form(self, limits: Any) -> Schema:
-        return {"type": "integer", "minimum": 0, "maximum": bound(limits, self.highest)}
+        return {"type": "integer", "minimum": self.lowest or 0, "maximum": bound(limits, self.highest)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,131 +269,3 @@ class Strings(Member):
     def _form(self, limits: Any) -> Schema:
         item = self.item or string(longest=bound(limits, self.longest))
         return {"anyOf": [array(item, most=bound(limits, self.most)), item]}
-
-
-class Body(BaseModel):
-    """A request body, or an object in one. Names in JSON are in camel case."""
-
-    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
-
-    is_update: ClassVar[bool] = False
-    """Whether members without a default may be absent. They can't be null."""
-    unused: ClassVar[frozenset[str]] = frozenset()
-    """Names of members that have no effect, but are not reported as ignored."""
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _read(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(given, dict):
-            raise rejected("wrong_type", "must be a JSON object")
-        values: dict[str, Any] = {}
-        nulls, omitted = set(), set()
-        for name, (field, member, is_required) in members_of(cls).items():
-            if (value := given.get(name)) is not None:
-                values[name] = value
-            elif name in given and member.nullable and not is_required:
-                nulls.add(field)
-            elif name in given or (is_required and not cls.is_update):
-                values[name] = rejected(*member.absent(null=cls.is_update))
-            elif is_required:
-                values[name] = UNSET
-                omitted.add(field)
-        made = handler(values)
-        if nulls or omitted:
-            made.model_fields_set.update(nulls)
-            made.model_fields_set.difference_update(omitted)
-        return made
-
-    def given(self) -> dict[str, Any]:
-        """Return the given fields; null gives the default of a field."""
-        given = self.model_fields_set
-        return {name: value for name, value in vars(self).items() if name in given}
-
-
-BodyT = TypeVar("BodyT", bound=Body)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nested(Member):
-    """An object, or a list of objects, with the members of ``body``. A subclass implements ``_check_inner``."""
-
-    body: type[Body]
-    is_list: bool = False
-
-    def parsed(self, value: Any) -> Any:
-        """Return the object or list of a given value, if the value is its text."""
-        return value
-
-    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
-        """Return the checked value; ``check`` returns the body, or the list of bodies, of a value."""
-        raise NotImplementedError
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        inner = handler.generate_schema(list[self.body] if self.is_list else self.body)  # type: ignore[name-defined]
-        return core_schema.with_info_wrap_validator_function(self._check_inner, inner)
-
-
-class FieldMember(NamedTuple):
-    """A field of a body with its member."""
-
-    field: str
-    member: Member
-    is_required: bool
-
-
-@cache
-def members_of(body_type: type[Body]) -> Mapping[str, FieldMember]:
-    """Return the members of a body by their names in JSON."""
-    found = {}
-    for name, field in body_type.model_fields.items():
-        member = next(one for one in field.metadata if isinstance(one, Member))
-        found[field.alias or name] = FieldMember(name, member, field.is_required())
-    return found
-
-
-def read_body(
-    body_type: type[BodyT], body: object, limits: Any, *, now: int = 0, pointer: str = ""
-) -> tuple[BodyT, tuple[str, ...]]:
-    """Return the checked body, and the names of its ignored members. ``pointer``: where it is in the body of the request.
-
-    Raises:
-        Invalid: there are mistakes; it has all of them.
-    """
-    try:
-        made = body_type.model_validate(body, context=Context(limits, now))
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        raise Invalid.because([one for details in found for one in _field_errors(details, pointer)]) from None
-    if not (ignored := set(_ignored(body_type, body, ""))):
-        return made, ()
-    prefix = "".join(f"{part}." for part in pointer.split("/") if part and not part.isdigit())
-    return made, tuple(sorted(prefix + name for name in ignored))
-
-
-def _field_errors(found: ErrorDetails, pointer: str) -> Iterator[FieldError]:
-    pointer += "".join(f"/{part}" for part in found["loc"])
-    for must in found["ctx"]["musts"]:
-        yield FieldError(pointer=pointer, code=found["type"], detail=f"{pointer or 'The body'} {must}.")
-
-
-def _ignored(body_type: type[Body], given: Any, prefix: str) -> Iterator[str]:
-    members = members_of(body_type)
-    for name, value in given.items():
-        if name not in members and name not in body_type.unused:
-            yield prefix + name
-        elif name in members and isinstance(nested := members[name].member, Nested):
-            parsed = nested.parsed(value)
-            for inner in parsed if isinstance(parsed, list) else [parsed]:
-                if isinstance(inner, dict):
-                    yield from _ignored(nested.body, inner, f"{prefix}{name}.")
-
-
-def body_schema(body_type: type[Body], limits: Any) -> Schema:
-    """Return the schema of a body."""
-    properties, required = {}, []
-    for name, (_, member, is_required) in members_of(body_type).items():
-        schema = member.schema(limits)
-        properties[name] = schema if is_required or not member.nullable else nullable(schema)
-        if is_required and not body_type.is_update:
-            required.append(name)
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}

@@ -15,7 +15,7 @@ RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 
 def record_from(record_type: type[RecordT], row: object, **others: Any) -> RecordT:
-    """Return the record of a row; ``others`` are the members that the row does not have in the same form.
+    """Return the record of a row; ``others``: members that the row lacks, or has in a different form.
 
     An instant becomes a timestamp, JSON text becomes `msgspec.Raw`, and a number becomes a flag if the record has one.
     """

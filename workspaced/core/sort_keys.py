@@ -16,7 +16,7 @@ NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0
 
 
 def number_of(text: str | None) -> float | None:
-    """Return the number that the whole text is, such as ``-1.5e3``; None if it is none, or has a unit."""
+    """Return the number that the whole text is, such as ``-1.5e3``; None if it is not a number, or has a unit."""
     if text is None or len(text) > NUMBER_CHARACTERS or not NUMBER.fullmatch(text):
         return None
     return float(text)

@@ -9,7 +9,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.A
 
 
 def normalised(text: str) -> str:
-    """Return the text in Unicode's form NFC, so that equal letters give equal keys."""
+    """Return the text in Unicode's form NFC, so that texts with equal letters are equal keys."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 

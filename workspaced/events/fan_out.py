@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from workspaced.events.payload import with_previous
@@ -38,6 +38,15 @@ class QueuedEvent(NamedTuple):
     created_at: int
 
 
+class WaitingEvents(NamedTuple):
+    """The events of some types with numbers from ``first`` to ``last``, which wait for their deliveries to a webhook."""
+
+    webhook: int
+    types: Collection[str]
+    first: int
+    last: int
+
+
 def take_numbers(tx: Transaction, count: int) -> int:
     """Take ``count`` numbers, which events and deliveries share. Return the number before the first."""
     return int(tx.existing(_SQL["take_numbers"], {"count": count})[0]) - count
@@ -53,12 +62,12 @@ def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 
 
-def queue_fan_out(tx: Transaction, webhooks: Sequence[tuple[int, Sequence[str]]], *, first: int, last: int) -> None:
-    """Leave events with numbers from ``first`` to ``last`` to `fan_out`, for webhooks with their types."""
-    number = take_numbers(tx, len(webhooks))
+def queue_fan_out(tx: Transaction, waiting: Sequence[WaitingEvents]) -> None:
+    """Leave events to `fan_out`."""
+    before = take_numbers(tx, len(waiting))
     rows: list[Row] = [
-        (number + offset, webhook, json.dumps(sorted(types)), first, last)
-        for offset, (webhook, types) in enumerate(webhooks, start=1)
+        (number, one.webhook, json.dumps(sorted(one.types)), one.first, one.last)
+        for number, one in enumerate(waiting, start=before + 1)
     ]
     tx.load(_SQL["insert_fan_outs"], rows)
     tx.notify(FAN_OUT)
@@ -84,7 +93,7 @@ def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coa
     tx.load(_SQL["insert_events"], own_events)
     tx.load(_SQL["insert_deliveries"], deliveries)
     for values in replaced:
-        tx.run(_SQL["replace_event"], values)
+        tx.later(_SQL["replace_event"], values)
     tx.notify(DELIVERIES)
     return [row[1] for row in deliveries]
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from workspaced.events.catalogue import EVENT_TYPES, matches
-from workspaced.events.fan_out import QueuedEvent, deliver, queue_fan_out, take_numbers, waiting_webhooks
+from workspaced.events.fan_out import (
+    QueuedEvent,
+    WaitingEvents,
+    deliver,
+    queue_fan_out,
+    take_numbers,
+    waiting_webhooks,
+)
 from workspaced.events.payload import DomainEvent, Origin, body_of
 from workspaced.security.key_store import live_grants
 from workspaced.security.permissions import Principal, principal_of
@@ -23,61 +32,82 @@ _AT_ONCE = 200
 
 
 class _Subscriber(NamedTuple):
-    """An enabled webhook, and the wanted types that it subscribes to and its owner may read."""
+    """An enabled webhook, the wanted types that it subscribes to and its owner may read, and the clients that it ignores."""
 
     number: int
-    types: tuple[str, ...]
+    types: frozenset[str]
     coalesce: bool
+    ignored: tuple[str, ...]
+
+    def wants(self, origin: Origin, event_type: str) -> bool:
+        return event_type in self.types and origin.client_id not in self.ignored
 
 
 def is_subscribed(reader: ReadTransaction, origin: Origin, workspace_id: str, *types: str) -> bool:
     """Whether any webhook would receive an event of one of these types in this workspace."""
-    return bool(_subscribers(reader, origin, workspace_id, types))
+    return any(
+        one.wants(origin, name) for one in _subscribers(reader, workspace_id, types, now=origin.now) for name in types
+    )
 
 
-def has_subscribers(reader: ReadTransaction) -> bool:
-    """Whether any webhook is enabled."""
-    return reader.one(_SQL["any_enabled_webhook"]) is not None
+def ask_subscribers(reader: ReadTransaction) -> Callable[[], object]:
+    """Return a function that returns true if any webhook is enabled; see `ReadTransaction.ask`."""
+    return reader.ask(_SQL["any_enabled_webhook"])
 
 
 def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: DomainEvent) -> None:
-    """Queue the events, in their order, for every webhook that subscribes to them and may read them now.
+    """Queue the events of one change as `emit_each` does."""
+    emit_each(tx, workspace_id, [(origin, event) for event in events])
 
-    The sequence numbers of a workspace follow the order of the commits. Without a subscriber, nothing is written.
+
+def emit_each(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> None:
+    """Queue events, in their order, for every webhook that subscribes to them and may read them now.
+
+    Events of different origins are of different resources. The sequence numbers of a workspace follow the order of the commits.
+    Without a subscriber, nothing is written.
     """
-    types = tuple({event.type for event in events})
-    subscribers = _subscribers(tx, origin, workspace_id, types) if types else ()
-    if not subscribers:
+    if not changes:
         return
-    subscribed = {name for one in subscribers for name in one.types}
-    stored = _store(tx, origin, workspace_id, [event for event in events if event.type in subscribed])
+    now = max(origin.now for origin, _ in changes)
+    subscribers = _subscribers(tx, workspace_id, tuple({event.type for _, event in changes}), now=now)
+    wanted = [change for change in changes if any(one.wants(change[0], change[1].type) for one in subscribers)]
+    if not wanted:
+        return
+    stored = _store(tx, workspace_id, wanted)
     waiting = waiting_webhooks(tx)
-    count = sum(1 for event in stored for one in subscribers if event.type in one.types)
-    later: list[tuple[int, Sequence[str]]] = []
+    count = sum(1 for origin, event in wanted for one in subscribers if one.wants(origin, event.type))
+    later: list[WaitingEvents] = []
     for one in subscribers:
         if count <= _AT_ONCE and one.number not in waiting:
-            deliver(tx, one.number, [event for event in stored if event.type in one.types], coalesce=one.coalesce)
-        else:
-            later.append((one.number, one.types))
+            own = [
+                queued for queued, (origin, event) in zip(stored, wanted, strict=True) if one.wants(origin, event.type)
+            ]
+            deliver(tx, one.number, own, coalesce=one.coalesce)
+            continue
+        wants = (origin.client_id not in one.ignored for origin, _ in wanted)
+        for is_wanted, run in groupby(zip(wants, stored, strict=True), key=itemgetter(0)):
+            numbers = [queued.number for _, queued in run]
+            if is_wanted:
+                later.append(WaitingEvents(one.number, one.types, numbers[0], numbers[-1]))
     if later:
-        queue_fan_out(tx, later, first=stored[0].number, last=stored[-1].number)
+        queue_fan_out(tx, later)
 
 
 def emit_to(tx: Transaction, origin: Origin, webhook: int, event: DomainEvent) -> str:
     """Queue an event without a workspace for one webhook only. Return the id of the delivery."""
-    return deliver(tx, webhook, _store(tx, origin, "", [event]), coalesce=False)[0]
+    return deliver(tx, webhook, _store(tx, "", [(origin, event)]), coalesce=False)[0]
 
 
-def _store(tx: Transaction, origin: Origin, workspace_id: str, events: Sequence[DomainEvent]) -> list[QueuedEvent]:
+def _store(tx: Transaction, workspace_id: str, changes: Sequence[tuple[Origin, DomainEvent]]) -> list[QueuedEvent]:
     """Store events with consecutive numbers, and return them.
 
     The sequence numbers are taken first, which locks the workspace's row. Both kinds of numbers thereby have the same order.
     """
-    sequence = _take_sequence(tx, workspace_id, len(events)) if workspace_id else -len(events)
-    number = take_numbers(tx, len(events))
+    sequence = _take_sequence(tx, workspace_id, len(changes)) if workspace_id else -len(changes)
+    number = take_numbers(tx, len(changes))
     rows: list[Row] = []
     stored: list[QueuedEvent] = []
-    for offset, event in enumerate(events, start=1):
+    for offset, (origin, event) in enumerate(changes, start=1):
         event_id = f"evt_{secrets.token_hex(16)}"
         own_sequence = max(sequence + offset, 0)
         body = body_of(event, event_id=event_id, origin=origin, workspace_id=workspace_id, sequence=own_sequence)
@@ -94,7 +124,7 @@ def _take_sequence(tx: Transaction, workspace_id: str, count: int) -> int:
     return int(tx.existing(_SQL["take_sequence"], {"count": count, "workspace_id": workspace_id})[0]) - count
 
 
-def _subscribers(reader: ReadTransaction, origin: Origin, workspace_id: str, types: Sequence[str]) -> list[_Subscriber]:
+def _subscribers(reader: ReadTransaction, workspace_id: str, types: Sequence[str], *, now: int) -> list[_Subscriber]:
     found: list[_Subscriber] = []
     owners: dict[str, Sequence[Principal]] = {}
     for number, owner, data_events, workspace_ids, ignored, coalesce in (
@@ -102,15 +132,13 @@ def _subscribers(reader: ReadTransaction, origin: Origin, workspace_id: str, typ
     ):
         patterns = _texts(data_events)
         wanted = [name for name in types if _matches_any(patterns, name)]
-        if not wanted or origin.client_id in _texts(ignored):
-            continue
-        if workspace_ids != "[]" and workspace_id not in _texts(workspace_ids):
+        if not wanted or (workspace_ids != "[]" and workspace_id not in _texts(workspace_ids)):
             continue
         if owner not in owners:
-            owners[owner] = _principals(reader, owner, origin.now)
-        readable = sorted(name for name in wanted if _may_read(owners[owner], name, workspace_id))
+            owners[owner] = _principals(reader, owner, now)
+        readable = frozenset(name for name in wanted if _may_read(owners[owner], name, workspace_id))
         if readable:
-            found.append(_Subscriber(number, tuple(readable), bool(coalesce)))
+            found.append(_Subscriber(number, readable, bool(coalesce), _texts(ignored)))
     return found
 
 
@@ -119,7 +147,7 @@ def _may_read(principals: Sequence[Principal], name: str, workspace_id: str) -> 
 
 
 def _principals(reader: ReadTransaction, owner: str, now: int) -> Sequence[Principal]:
-    """Return a principal for each valid key of the owner: a webhook receives only what these may read."""
+    """Return a principal for each valid key of the owner. A webhook receives only events that one of them may read."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
     grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}
     return [

@@ -38,7 +38,7 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainEvent:
-    """A change of a resource: its id, and its record after the change (of a deletion: before it).
+    """A change of a resource: its id, and its record after the change, or for a deletion before it.
 
     ``previous`` has the old values of the members that changed. ``resource`` is the name by which deliveries are ordered; it
     is made of the type and the id by default.
@@ -93,7 +93,7 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """Return one body for several events of entries, in their order and in their own form."""
+    """Return one body for several events of entries, in their order. The body differs from the body of a single event."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",
@@ -128,12 +128,12 @@ def identifying_members(record: Mapping[str, object]) -> dict[str, object]:
 
 
 def resource_of(event_type: str, identity: str) -> str:
-    """Return the name of the resource of an event, except of an entry: its kind and its id."""
+    """Return the name of a resource that is not an entry: its kind and its id."""
     return f"{event_type.rpartition('.')[0]}/{identity}"
 
 
 def entry_resource(sink_id: str, key: str) -> str:
-    """Return the name of an entry: its sink and key, which an entry keeps when it is created again."""
+    """Return the name of an entry: its sink and key, which stay the same when the entry is created again."""
     return f"{_ENTRY}{sink_id}/{key}"
 
 

@@ -34,7 +34,7 @@ class BodyDecoder:
 
         Raises:
             TooLargeProblem: the body has more bytes than the limit; no more than that is decompressed.
-            Invalid: they are not gzip, or something follows the gzip member.
+            Invalid: the bytes are not gzip, or other bytes follow the gzip member.
         """
         if self._stream is not None:
             return self._decompressed(part, self._stream)

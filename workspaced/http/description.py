@@ -1,4 +1,4 @@
-"""What the table of operations says about an operation for its API description: types, headers, links, examples.
+"""The API description of an operation in the table of operations: types, headers, links, examples.
 
 The prose is in the docstring of the operation's handler.
 """
@@ -16,7 +16,7 @@ from workspaced.core.json_schema import Schema
 class Parameter:
     """A parameter of the path or of the query, by its public name.
 
-    ``absent``: of the path; the code of the 404 if there is no such resource, and its cause.
+    ``absent``: the code and the cause of the 404 if the path names no resource.
     """
 
     name: str
@@ -53,9 +53,9 @@ def links(parameters: Mapping[str, str], **operations: str) -> dict[str, Link]:
 class Success:
     """A successful response.
 
-    ``content``: a class of records, a list of one (``list[BlockRecord]``), or a schema; None: zero bytes. ``also`` has other
-    forms of it, by media type. ``headers`` are named as in `workspaced.http.openapi.shared`; the ETag of a conditional read
-    need not be named.
+    ``content``: a class of records, a list of such a class (``list[BlockRecord]``), or a schema; None: zero bytes. ``also`` has
+    other forms of the content, by media type. ``headers`` are named as in `workspaced.http.openapi.shared`; the ETag of a
+    conditional read need not be named.
     """
 
     content: Any = None
@@ -80,7 +80,8 @@ def listed(record: type, *headers: str, counted: bool = True) -> Success:
 class ApiSection:
     """The operations of a resource. ``path`` describes the parameters by their names in the table's paths.
 
-    A name may have several meanings: ``operation:name`` has precedence over ``name``. ``schemas`` has what types can't express.
+    A name may have several meanings: ``operation:name`` has precedence over ``name``. ``schemas`` has schemas that types can't
+    express.
     """
 
     title: str

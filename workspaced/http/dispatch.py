@@ -46,7 +46,7 @@ from workspaced.http.tracing import record_operation, record_refusal, request_id
 from workspaced.http.writer_fence import make_fenced, writer_of
 from workspaced.security.authentication import Authentication
 from workspaced.security.permissions import Principal
-from workspaced.security.rate_limits import RateLimit
+from workspaced.security.rate_limits import Limit
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
@@ -82,7 +82,7 @@ class Dispatch:
         store: Store,
         authentication: Authentication,
         is_public: Callable[[str], Awaitable[bool]],
-        rate: RateLimit,
+        rate: Limit,
         metrics: Metrics,
         now: Callable[[], int],
     ) -> None:
@@ -106,7 +106,7 @@ class Dispatch:
         self._cached_target = lru_cache(maxsize=_CACHED_PATHS)(self._find_target)
 
     def configure(self, settings: WorkspacedSettings) -> None:
-        """Use these settings, which include what the database has fixed, and accept requests that need a key."""
+        """Use these settings, which include the constants of the database, and accept requests that need a key."""
         self._settings = settings
         self._is_configured = True
 
@@ -117,7 +117,7 @@ class Dispatch:
             UnavailableProblem: it was not called yet.
         """
         if not self._is_configured:
-            raise UnavailableProblem("starting", "The service waits for its database.", retry_seconds=5)
+            raise UnavailableProblem("starting", "The service waits for its database or its files.", retry_seconds=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
@@ -221,7 +221,9 @@ class Dispatch:
         return principal, workspace_id
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
-        """Return the caller, and use a token of its rate limit, or of its address's if it sends no key (contract G20).
+        """Return the caller, and use a token of its rate limit.
+
+        Without a key, it is the limit of the caller's address (contract G20).
 
         The caller of an internal request is known, and the request may be exempt from the rate limit.
         """
@@ -239,12 +241,12 @@ class Dispatch:
             raise
         if principal is not None:
             scope["state"][KNOWN_CALLER] = True
-        allowance = self._rate.take(principal.key_id if principal else f"address {address}")
+        allowance = await self._rate.admit(principal.key_id if principal else f"address {address}")
         scope["state"]["rate"] = (*allowance.headers, *_expiry(principal, self._now()))
         if not allowance.allowed:
             raise TooManyRequests(
                 "rate_limited",
-                "This caller sends more requests than it may. Send fewer, or more entries in each.",
+                "This caller sends more requests than it may. Send fewer requests, with more entries in each request.",
                 retry_seconds=allowance.retry_seconds,
             )
         return principal
@@ -291,7 +293,7 @@ class Dispatch:
             keep_ms = int(self._settings.idempotency_hours * 3_600_000)
             work = make_idempotent(work, slot, now=call.now, keep_ms=keep_ms, refused=refused)
         if writer is not None:
-            # Around the stored responses: that a request was late is not repeated to the one that replaces it.
+            # This wraps the stored responses: the refusal of a late request is not replayed to the request that replaces it.
             work = make_fenced(work, writer, call, refused=refused)
         response = await self._store.write(work.act, weight=work.weight)
         if response.written:

@@ -1,4 +1,4 @@
-"""What a request says about itself: its headers, its query, and the client behind trusted proxies."""
+"""The headers of a request, its query, and the client before trusted proxies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RequestHeaders:
         """Check that no header that has one value occurs twice (contract G29).
 
         Raises:
-            Invalid: one does.
+            Invalid: a header occurs twice.
         """
         if self._fault:
             raise Invalid("malformed_request", self._fault)
@@ -78,7 +78,7 @@ def client_scheme(scope: Scope, headers: RequestHeaders, proxies: Proxies) -> st
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """Return the query's parameters; the last value of one that occurs several times.
+    """Return the query's parameters; if a parameter occurs several times, its last value.
 
     Raises:
         Invalid: an escape is not UTF-8, or a value contains U+0000.

@@ -1,7 +1,7 @@
 """Idempotency-Key on POST (contract G18): the response is stored in the transaction that does the work.
 
-Responses are stored from the validation of the body on. Earlier refusals (401, 413, 415) are decided again for each request. So
-are each 403, because permissions change, and each 5xx, which changed nothing.
+Responses are stored from the validation of the body on. Earlier refusals (401, 413, 415) are decided again for each request.
+The same holds for each 403, because permissions change, and for each 5xx, which changed nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x
 
 
 class IdempotencySlot(msgspec.Struct, frozen=True, kw_only=True):
-    """The key under which a response is stored, and the digest that identifies the request's content."""
+    """The key of a stored response, and the digest that identifies the request's content."""
 
     digest: bytes
     fingerprint: bytes
 
 
 def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
-    """Return the slot that the header names; None without the header.
+    """Return the slot of the request with this header; None without the header.
 
     Raises:
         Invalid: the header is neither a bare nor a quoted text of 1 to 255 printable characters.
@@ -76,7 +76,7 @@ def make_idempotent(
     return msgspec.structs.replace(work, act=_IdempotentWork(work, slot, now, since, refused))
 
 
-@dataclass(slots=True, eq=False)  # not frozen: creating a frozen one takes three times as long
+@dataclass(slots=True, eq=False)  # not frozen: creating a frozen instance takes three times as long
 class _IdempotentWork:
     """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
 
@@ -125,7 +125,7 @@ class _IdempotentWork:
         return Response(status=stored.status, headers=(*stored.headers, ("Idempotent-Replayed", "true")), body=body)
 
     def to_store(self, response: Response) -> StoredResponse:
-        """Return what is stored of a response; encrypted if it contains a secret."""
+        """Return the stored form of a response; encrypted if it contains a secret."""
         box = self.work.secret_box
         return StoredResponse(
             fingerprint=self.slot.fingerprint,
@@ -154,7 +154,8 @@ class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
         """Replay repetitions; do the work of new requests together and store their responses.
 
         The result is None for work that must run alone: a second request of a slot, a key that was used for different content,
-        a slot with an expired response, and what the batched work itself leaves. So each failure belongs to its own request.
+        a slot with an expired response, and work that the batched work itself does not do. So each failure belongs to its own
+        request.
 
         Raises:
             Problem: the work of at least one request failed.

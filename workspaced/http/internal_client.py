@@ -1,6 +1,6 @@
 """Requests that the service makes to its own API for a signed-in user: the same operations and the same checks.
 
-The pages have no other access to stored data, so a key sees in them only what it may read by the API.
+The pages have no other access to stored data, so they show a user only data that the key may read by the API.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Responses that are too long for memory: a limit for each caller, and spool space for what is not sent yet."""
+"""Responses that are too long for memory: a limit for each caller, and spool space for bytes that are not sent yet."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class LongResponses:
         The items after the first are bytes.
 
         Raises:
-            TooManyRequests: the caller has as many long responses as it may, and none ended within 30 seconds.
-            UnavailableProblem: the database streams as many as it may, and none ended within 30 seconds.
+            TooManyRequests: the caller has the maximum number of long responses, and none ended within 30 seconds.
+            UnavailableProblem: the database has the maximum number of streams, and none ended within 30 seconds.
         """
         await self._enter(caller)
         try:
@@ -79,7 +79,7 @@ class LongResponses:
             async with asyncio.timeout(_WAIT_SECONDS):
                 return await anext(source)
         except TimeoutError:
-            sentence = "The service reads as many long lists as it may at once. Try again in a moment."
+            sentence = "The service reads its maximum number of long lists at once. Try again in a moment."
             raise UnavailableProblem("streams_busy", sentence, retry_seconds=_RETRY_SECONDS) from None
         finally:
             self._waiting -= 1

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from ingestd.wire import names
+from workspaced.core.bodies import Body, read_body
 from workspaced.core.json_body import decode
-from workspaced.core.members import Body, read_body
 from workspaced.core.problems import ForbiddenProblem, Invalid, PreconditionFailedProblem
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.description import DONE, Parameter, RequestBody, Success
@@ -179,7 +179,7 @@ class Call(Author, frozen=True, kw_only=True, eq=False):
 
 
 class SecretCipher(Protocol):
-    """Encrypts stored secrets; ``purpose`` binds each to where it is used."""
+    """Encrypts stored secrets; ``purpose`` binds each secret to its place of use."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
         """Return what is stored."""
@@ -191,8 +191,8 @@ class SecretCipher(Protocol):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a write that runs in the transaction. ``weight`` is its approximate number of rows; it must not block.
 
-    ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is that of a
-    streamed body; a repetition has the same.
+    ``ignored`` names unknown members of the body (contract G5). ``secret_box``: see `Operation`. ``digest`` is the digest of a
+    streamed body; a repetition of the request has the same digest.
     """
 
     act: Callable[[Transaction], Response]
@@ -225,9 +225,9 @@ class Operation:
     are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
     ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
 
-    The last fields, and the docstring of the handler, are for the API description; ``body`` also for the validation.
-    ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names
-    in `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
+    The last fields, and the docstring of the handler, are for the API description. ``body`` is also used for the validation.
+    ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names in
+    `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
     """
 
     name: str
@@ -278,7 +278,7 @@ class Operation:
 
     @property
     def handler(self) -> object:
-        """The one of ``read``, ``write``, ``prepare`` and ``take`` that is set."""
+        """The handler that is set: ``read``, ``write``, ``prepare`` or ``take``."""
         return self.read or self.write or self.prepare or self.take
 
 
@@ -296,7 +296,7 @@ def not_modified(if_none_match: str | None, version: int | str) -> bool:
 
 
 def require_match(if_match: str | None, version: int | str) -> None:
-    """Check that the version is one that If-Match names.
+    """Check that If-Match names the version.
 
     Raises:
         PreconditionFailedProblem: If-Match names other versions only.

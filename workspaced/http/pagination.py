@@ -23,8 +23,8 @@ CURSOR_LENGTH: Final = 4_096
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
     """The record after which a page begins. ``order`` names the member and the direction that the list is sorted by.
 
-    A cursor holds the record's position in the order, not its index. So pages neither miss nor repeat records while others are
-    added and removed.
+    A cursor holds the record's position in the order, not its index. So pages neither miss nor repeat records while other
+    records are added and removed.
     """
 
     order: str

@@ -80,7 +80,7 @@ class HeldParts(AsyncGenerator[bytes, None]):
 
 
 async def send_response(response: Response, more: Headers, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send a response with further headers; those that it has itself have precedence. Close its parts in any case."""
+    """Send a response with further headers. Headers of the response itself have precedence. Close its parts in any case."""
     try:
         await _send(response, more, scope, receive, send)
     finally:
@@ -105,7 +105,7 @@ async def _send(response: Response, more: Headers, scope: Scope, receive: Receiv
 
 
 def problem_response(problem: Problem, *, instance: str, request_id: str, document_form: bool) -> Response:
-    """Return the response for a problem; its body always has ``error``, the one member of the interface document.
+    """Return the response for a problem; its body always has ``error``, the only member that the interface document defines.
 
     ``document_form``: the interface document shows a 400 of this operation as exactly ``{"error":"Invalid request"}``, and the
     caller did not accept application/problem+json.

@@ -25,13 +25,13 @@ MEMORY_BYTES: Final = 1_048_576
 _SEGMENT_BYTES: Final = 16_777_216
 _PIECE_BYTES: Final = 262_144
 _CALLER_SHARES: Final = 4
-# How long, in total, reading a response waits for a fast client before it uses the disk.
+# The total time for which the reader of a response waits for a fast client before it uses the disk.
 _CLIENT_WAIT_SECONDS: Final = 5.0
 _ROOM_SECONDS: Final = 30.0
 
 
 class SpoolRoom:
-    """Spool space in files below ``folder``: ``most`` bytes for all responses, a quarter of it for one caller's."""
+    """Spool space in files below ``folder``: ``most`` bytes in total, at most a quarter of it for one caller."""
 
     def __init__(self, folder: Path, *, most: int) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class SpoolRoom:
         """Wait until there is room for ``size`` bytes, then reserve them.
 
         Raises:
-            UnavailableProblem: there was no room for 30 seconds, while others waited for what this response holds.
+            UnavailableProblem: there was no room for 30 seconds, while other responses waited for the space of this response.
         """
         while True:
             used = self._used[caller]
@@ -61,7 +61,7 @@ class SpoolRoom:
                     await self._freed.wait()
             except TimeoutError:
                 if is_contended():
-                    sentence = "The response was read too slowly while others waited."
+                    sentence = "The response was read too slowly while other responses waited."
                     raise UnavailableProblem("answer_cut", sentence) from None  # codespell:ignore answer
 
     def release(self, caller: str, size: int) -> None:
@@ -119,7 +119,7 @@ class _Spool:
         """Append bytes.
 
         Raises:
-            UnavailableProblem: there is no room for them, and others wait.
+            UnavailableProblem: there is no room for them, and other responses wait.
         """
         await self._wait_for_memory()
         last = self._items[-1] if self._items else None
@@ -215,7 +215,7 @@ async def spooled(
     """Yield the same bytes. ``parts`` is read to its end at once; bytes that are not taken yet wait in ``room``.
 
     Raises:
-        UnavailableProblem: the caller reads so slowly that there is no room, while others wait (``is_contended``).
+        UnavailableProblem: the caller reads so slowly that there is no room, while other responses wait (``is_contended``).
     """
     spool = _Spool(room, caller, is_contended=is_contended)
     filling = asyncio.create_task(_fill(parts, spool))

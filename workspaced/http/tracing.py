@@ -23,8 +23,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-# Unique by a random part of the process and a counter. Reading random bytes from the kernel for each request would release
-# the interpreter's lock in the middle of it, and the writer thread would take the lock.
+# Unique by a random part of the process and a counter. Reading random bytes from the kernel for each request would release the
+# interpreter's lock, and the writer thread would take it in the middle of the request.
 _PROCESS = secrets.token_hex(10)
 _REQUESTS = count(1)
 

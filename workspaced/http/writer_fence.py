@@ -1,6 +1,6 @@
 """The header X-Writer (contract M11): a request that is older than another request of its writer changes nothing.
 
-The check is the first thing in the transaction of the work. So a late request waits for a newer one, or precedes it.
+The check is the first thing in the transaction of the work. So a late request waits for a newer request, or precedes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WriterFencedProblem(ConflictProblem):
 
 
 def writer_of(call: Call) -> Writer | None:
-    """Return the writer that a request names; None if it names none, or if no workspace is in its path.
+    """Return the writer that a request names; None if it names no writer, or if its path has no workspace.
 
     Raises:
         Invalid: the header is malformed.
@@ -48,7 +48,7 @@ def make_fenced(work: Work, writer: Writer, call: Call, *, refused: Callable[[Pr
     return msgspec.structs.replace(work, act=kind(work.act, writer, call.workspace_id, call.now, refused))
 
 
-@dataclass(slots=True, eq=False)  # not frozen: creating a frozen one takes three times as long
+@dataclass(slots=True, eq=False)  # not frozen: creating a frozen instance takes three times as long
 class _FencedWork:
     act: Callable[[Transaction], Response]
     writer: Writer
@@ -68,7 +68,7 @@ class _FencedWork:
             with tx.nested():
                 return self.act(tx)
         except Problem as problem:
-            # A refusal is an outcome: what was sent before it may not take effect after it.
+            # A refusal is an outcome: requests that were sent earlier must not take effect after it.
             if problem.status >= 500:
                 raise
             return self.refused(problem)
@@ -86,7 +86,7 @@ class _FencedWork:
 
 
 class _BatchableFencedWork(_FencedWork, BatchableWork[Response]):
-    """Like `_FencedWork`, for work that shares its statements with other work: of the same writer."""
+    """Like `_FencedWork`, for work that shares its statements with other work of the same writer."""
 
     act: BatchableWork[Response]
 
@@ -99,7 +99,7 @@ class _BatchableFencedWork(_FencedWork, BatchableWork[Response]):
         """Do the work of all, unless they are late.
 
         Raises:
-            Problem: the writer is older, or the work of at least one failed.
+            Problem: the writer is older, or the work of at least one request failed.
         """
         self.raise_writer(tx)
         return self.act.together(tx, [piece.act for piece in pieces])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ingestd.wire.writer import NAME
 from workspaced.core.json_schema import OBJECT, UUID, described, string
 from workspaced.http.description import ApiSection, Parameter
 from workspaced.resources.api_keys.rules import new_key_schema
@@ -70,6 +71,20 @@ unless the service or the sink sets how many changes of each entry are kept. A w
                 "key": Parameter("key", "The entry's key, percent-encoded.", string(shortest=1)),
             },
         ),
+        "writer_leases": ApiSection(
+            title="Leases of writers",
+            description="""\
+If several processes send requests as one writer (`X-Writer`), only the holder of the lease may do so. It is an extension of the
+interface. """,
+            path={
+                "writer": Parameter(
+                    "writer",
+                    "The name of the writer.",
+                    string(pattern=f"^{NAME}$"),
+                    absent="`lease_not_found`: this writer has no lease.",
+                )
+            },
+        ),
         "blocks": ApiSection(
             title="Blocks",
             description="""\
@@ -108,19 +123,21 @@ created it. The document's `webhooks` describe what is sent.
                     "id",
                     "The webhook.",
                     UUID,
-                    absent="`webhook_not_found`: there is none, or it belongs to another principal.",
+                    absent="`webhook_not_found`: there is no such webhook, or it belongs to another principal.",
                 ),
                 "delivery": Parameter(
-                    "deliveryId", "The delivery.", UUID, absent="`delivery_not_found`: it has no such delivery."
+                    "deliveryId",
+                    "The delivery.",
+                    UUID,
+                    absent="`delivery_not_found`: the webhook has no such delivery.",
                 ),
             },
         ),
         "api_keys": ApiSection(
             title="API keys",
             description="""\
-A key belongs to a principal. Its scopes and the grants of the principal together decide what it permits. Records have the
-name of the principal. The first key is created by `workspaced keys create`.
-""",
+A key belongs to a principal. It permits what both its scopes and the grants of the principal permit. Records have the name of
+the principal. The first key is created by `workspaced keys create`. """,
             path={
                 "key": Parameter(
                     "id",

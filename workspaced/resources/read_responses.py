@@ -21,7 +21,7 @@ def read_list_page(call: Call, sortable: Collection[str]) -> Page:
 
 
 def cursor_numbers(cursor: Cursor, count: int) -> list[int]:
-    """Return the numbers after which a page begins. Raises Invalid: it is the cursor of another list."""
+    """Return the numbers after which a page begins. Raises Invalid: the cursor belongs to another list."""
     if len(cursor.position) != count or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     return [int(part) for part in cursor.position]

@@ -25,12 +25,13 @@ def record_change(
     *,
     label: str,
     counts: Mapping[str, int] = _NO_COUNTS,
+    further: tuple[str, ...] = (),
 ) -> None:
     """Append a row to the audit log, and emit the event. The action of the row is the type of the event.
 
-    ``label``: the label or the name of the resource.
+    ``label``: the label or the name of the resource. ``further``: changed members that the event does not have.
     """
-    changed = tuple(event.previous)
+    changed = (*event.previous, *further)
     author.note(tx, event.type, event.id, label=label, workspace_id=workspace_id, changed=changed, counts=counts)
     emit(tx, author, workspace_id, event)
 
@@ -38,7 +39,10 @@ def record_change(
 def changed_members(
     before: msgspec.Struct, after: msgspec.Struct, *, unless: Collection[str] = _FOLLOWING_MEMBERS
 ) -> dict[str, Any]:
-    """Return the old values of the members of a record that differ, by their names in JSON, without the fields ``unless``."""
+    """Return the old values of the members of a record that differ, by their names in JSON.
+
+    The fields ``unless`` are left out.
+    """
     names = zip(before.__struct_fields__, before.__struct_encode_fields__, strict=True)
     return {
         public_name: getattr(before, name)

@@ -69,7 +69,10 @@ _START: Final = AuditPosition(at=-1, number=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """Which rows to return. ``action`` empty: all; ending with ``.*``: all below. ``since`` is inclusive, ``until`` exclusive.
+    """Which rows to return.
+
+    ``action`` empty: all actions; an action that ends with ``.*``: all actions of the group. ``since`` is inclusive, ``until``
+    exclusive.
 
     ``after``: the position after which the page begins; None: the start. ``walk``: how many rows may be examined.
     """
@@ -91,7 +94,7 @@ Names: TypeAlias = Sequence[str]
 class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
     """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change.
 
-    ``resource_label``: the key, label or name of the resource, since a deleted one can't be read; empty: none.
+    ``resource_label``: the key, label or name of the resource, because a deleted resource can't be read; empty: none.
     ``origin``: a sentence about the origin of the values; empty: not given.
     """
 
@@ -198,7 +201,7 @@ async def drop_older(store: Store, *, before: int) -> int:
 
 
 def _prefix(action: str) -> str | None:
-    """Return what an action must begin with; None, which equals nothing, if only the whole name counts."""
+    """Return the text with which an action must begin; None if only the whole name counts, because None equals nothing."""
     if not action:
         return ""
     return action[:-1] if action.endswith(".*") else None

@@ -16,7 +16,7 @@ from workspaced.security import key_store as keys
 from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.key_format import digest, key_id_of
 from workspaced.security.permissions import Principal, principal_of
-from workspaced.security.rate_limits import RateLimit
+from workspaced.security.rate_limits import Limit, Policy, RateLimit
 from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
 
@@ -41,7 +41,7 @@ class Authentication:
         self,
         store: Store,
         *,
-        failures: RateLimit,
+        failures: Limit,
         cache_seconds: float,
         now: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
@@ -58,8 +58,9 @@ class Authentication:
         self._now = now
         self._clock = clock
         self._known: dict[bytes, _Verified] = {}
+        self._asked: dict[bytes, tuple[float, asyncio.Task[Principal]]] = {}
         self._writing: set[asyncio.Task[None]] = set()
-        self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=clock)
+        self._sampled = RateLimit(Policy("sampled", 1, 1), clock=clock)
 
     async def principal(self, key: str | None, *, address: str, request_id: str) -> Principal | None:
         """Return the caller; None for a caller without a key.
@@ -73,7 +74,7 @@ class Authentication:
         now = self._now()
         sha256 = digest(key)
         known = self._known.get(sha256)
-        if known and self._is_fresh(known):
+        if known and self._is_fresh(known.at):
             return known.principal
         if known is None and not (left := self.failures.look(address)).allowed:
             raise TooManyRequests(
@@ -88,17 +89,17 @@ class Authentication:
             return await self._verify(key_id, sha256, now)
         except _AuthenticationRefused as refused:
             self._known.pop(sha256, None)
-            self._note_failure(refused, address=address, request_id=request_id, now=now)
+            await self._note_failure(refused, address=address, request_id=request_id, now=now)
             raise UnauthenticatedProblem from None
 
     async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
         """Return the present principal of a key that was valid before, by its digest; None if it is no longer valid.
 
-        Credentials that were made with a key, such as sessions and links, end with it by this.
+        By this, credentials that were made with a key, such as sessions and links, end when the key ends.
         """
         now = self._now()
         known = self._known.get(sha256)
-        if known and self._is_fresh(known):
+        if known and self._is_fresh(known.at):
             return known.principal
         try:
             return await self._verify(key_id, sha256, now)
@@ -107,9 +108,9 @@ class Authentication:
             structlog.get_logger().info("derived_credential_refused", reason=refused.reason, key_id=key_id)
             return None
 
-    def _is_fresh(self, known: _Verified) -> bool:
-        """Return whether the cache entry is recent, by the monotonic clock."""
-        return self._clock() - known.at < self._cache_seconds
+    def _is_fresh(self, at: float) -> bool:
+        """Return whether what was asked at this instant of the monotonic clock is recent."""
+        return self._clock() - at < self._cache_seconds
 
     async def close(self) -> None:
         """Wait for writes in the background."""
@@ -117,7 +118,24 @@ class Authentication:
             await asyncio.wait(self._writing)
 
     async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
+        """Return the principal of a key. Callers that come during a look-up share it, by the rule of the cache.
+
+        Raises:
+            _AuthenticationRefused: the key is not valid.
+        """
+        asked_at, asked = self._asked.get(sha256, (0.0, None))
+        if asked is not None and self._is_fresh(asked_at):
+            return await asyncio.shield(asked)
         asked_at = self._clock()  # before the look-up: a revocation that is committed during it counts from here
+        asked = asyncio.create_task(self._look_up(key_id, sha256, now, asked_at))
+        self._asked[sha256] = asked_at, asked
+        try:
+            return await asyncio.shield(asked)
+        finally:
+            if self._asked.get(sha256) == (asked_at, asked):
+                del self._asked[sha256]
+
+    async def _look_up(self, key_id: str, sha256: bytes, now: int, asked_at: float) -> Principal:
         found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
         if found is None:
             raise _AuthenticationRefused("unknown", key_id)
@@ -143,13 +161,13 @@ class Authentication:
         self._known[sha256] = _Verified(principal=principal, at=asked_at)
         return principal
 
-    def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
+    async def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
         """Log each failure; write at most one a minute and address to the audit log, because any caller can cause failures."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )
         self._count_failure(refused.reason)
-        self.failures.take(address)
+        await self.failures.admit(address)
         if self._sampled.take(address).allowed:
             action = AuditAction(action="authentication.refused", resource_id=refused.key_id)
             actor = Actor(principal="", key_id=refused.key_id, request_id=request_id, address=address)

@@ -119,9 +119,9 @@ def workspace_is_there(reader: ReadTransaction, workspace_id: str) -> bool:
     return reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}) is not None
 
 
-def keys_named(reader: ReadTransaction, name: str) -> list[str]:
-    """Return the ids of the keys with this id or name that are not revoked."""
-    return [row[0] for row in reader.all(_SQL["keys_named"], {"name": name})]
+def keys_named(reader: ReadTransaction, name: str) -> list[StoredKey]:
+    """Return the keys with this id or name that are not revoked."""
+    return [_key(row) for row in reader.all(_SQL["keys_named"], {"name": name})]
 
 
 def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:

@@ -47,7 +47,8 @@ SELECT workspace_id, role FROM access_grant WHERE principal = :principal ORDER B
 
 -- name: keys_named
 -- A name selects all keys that have it and are not revoked.
-SELECT id FROM api_key WHERE (id = :name OR name = :name) AND revoked_at IS NULL ORDER BY id
+SELECT id, name, principal, last_four, created_at, expires_at, last_used_at, revoked_at, scopes, guest
+FROM api_key WHERE (id = :name OR name = :name) AND revoked_at IS NULL ORDER BY id
 
 -- name: revoke_key
 UPDATE api_key SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL

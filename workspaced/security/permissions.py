@@ -49,7 +49,7 @@ class WorkspaceGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The caller: the name for records, the key, and the scopes that both allow.
+    """The caller: the name for records, the key, and the scopes that both the key and its grants permit.
 
     ``secret`` is the digest of the key's secret that was used, for credentials that end with it. ``expires_at``: when this secret
     ends, in milliseconds since 1970; None: never.

@@ -1,12 +1,14 @@
-"""Rate limits of callers (contract G20): a continuously refilled token bucket for each caller. Per process."""
+"""Rate limits of callers (contract G20): a continuously refilled token bucket for each caller, in this process."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-_REMEMBERED = 20_000
+REMEMBERED = 20_000
+"""The most callers that one limit remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,26 +20,62 @@ class Allowance:
     retry_seconds: int
 
 
-_UNLIMITED = Allowance(allowed=True, headers=(), retry_seconds=0)
+UNLIMITED = Allowance(allowed=True, headers=(), retry_seconds=0)
+
+
+class Limit(Protocol):
+    """A rate limit of callers, in this process or of all hosts together."""
+
+    async def admit(self, caller: str) -> Allowance:
+        """Use a token, if there is one. Raises UnavailableProblem: the tokens are in a database that can't be reached."""
+
+    def look(self, caller: str) -> Allowance:
+        """Return the allowance without using a token, as far as this process knows."""
+
+
+class Policy:
+    """``per_minute`` tokens are added for each caller in a minute, up to ``burst``; 0: no limit."""
+
+    def __init__(self, name: str, per_minute: float, burst: int) -> None:
+        self.name = name
+        self.per_minute = per_minute
+        self.per_second = per_minute / 60
+        self.burst = burst
+        self._header = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
+
+    def allowance(self, tokens: float, *, allowed: bool) -> Allowance:
+        """Return the allowance; ``t`` is the time until the next token or, if there are tokens, until the bucket is full."""
+        missing = (1 - tokens) if tokens < 1 else self.burst - tokens
+        seconds = math.ceil(missing / self.per_second)
+        rate = ("RateLimit", f'"{self.name}";r={int(tokens)};t={seconds}')
+        return Allowance(allowed=allowed, headers=(self._header, rate), retry_seconds=max(seconds, 1))
 
 
 class RateLimit:
-    """``per_minute`` tokens are added for each caller in a minute, up to ``burst``; 0: no limit."""
+    """The buckets of this process."""
 
-    def __init__(self, name: str, *, per_minute: int, burst: int, clock: Callable[[], float]) -> None:
+    def __init__(self, policy: Policy, *, clock: Callable[[], float]) -> None:
         """``clock`` returns monotonic seconds."""
-        self._name = name
-        self._policy = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
-        self._per_second = per_minute / 60
-        self._burst = burst
+        self._policy = policy
+        self._per_second = policy.per_second
+        self._burst = float(policy.burst)
         self._clock = clock
         # Tokens, and the time at which they were counted; the last used bucket is at the end.
         self._buckets: dict[str, tuple[float, float]] = {}
 
+    async def admit(self, caller: str) -> Allowance:
+        """See `Limit`. It never waits."""
+        return self.take(caller)
+
     def take(self, caller: str) -> Allowance:
         """Use a token, if there is one."""
         if not self._per_second:
-            return _UNLIMITED
+            return UNLIMITED
+        tokens, allowed = self.use(caller)
+        return self._policy.allowance(tokens, allowed=allowed)
+
+    def use(self, caller: str) -> tuple[float, bool]:
+        """Use a token of a limit above 0, if there is one; return what is left, and whether there was one."""
         now = self._clock()
         tokens = self._tokens(caller, now)
         allowed = tokens >= 1
@@ -45,32 +83,25 @@ class RateLimit:
             tokens -= 1
         self._buckets.pop(caller, None)
         self._buckets[caller] = (tokens, now)
-        if len(self._buckets) > _REMEMBERED:
+        if len(self._buckets) > REMEMBERED:
             self._forget(now)
-        return self._allowance(tokens, allowed=allowed)
+        return tokens, allowed
 
     def look(self, caller: str) -> Allowance:
         """Return the allowance without using a token."""
         if not self._per_second:
-            return _UNLIMITED
+            return UNLIMITED
         tokens = self._tokens(caller, self._clock())
-        return self._allowance(tokens, allowed=tokens >= 1)
+        return self._policy.allowance(tokens, allowed=tokens >= 1)
 
     def _tokens(self, caller: str, now: float) -> float:
         found = self._buckets.get(caller)
         if found is None:
-            return float(self._burst)
+            return self._burst
         tokens, at = found
-        return min(float(self._burst), tokens + (now - at) * self._per_second)
-
-    def _allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """Return the allowance; ``t`` is the time until the next token; if there are tokens, until the bucket is full."""
-        missing = (1 - tokens) if tokens < 1 else self._burst - tokens
-        seconds = math.ceil(missing / self._per_second)
-        rate = ("RateLimit", f'"{self._name}";r={int(tokens)};t={seconds}')
-        return Allowance(allowed=allowed, headers=(self._policy, rate), retry_seconds=max(seconds, 1))
+        return min(self._burst, tokens + (now - at) * self._per_second)
 
     def _forget(self, now: float) -> None:
-        """Delete full buckets, because a new bucket is full. If too many remain, keep the buckets used last."""
+        """Delete full buckets, because a new bucket is full. If too many remain, keep the buckets that were used last."""
         kept = [(caller, found) for caller, found in self._buckets.items() if self._tokens(caller, now) < self._burst]
-        self._buckets = dict(kept[-_REMEMBERED // 2 :])
+        self._buckets = dict(kept[-REMEMBERED // 2 :])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import hmac
 import os
 from collections.abc import Mapping
 from typing import Final
@@ -15,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from workspaced.core.problems import UnavailableProblem
 
 VARIABLE: Final = "WORKSPACED_ENCRYPTION_KEY"
+LOST_VARIABLE: Final = "WORKSPACED_LOST_ENCRYPTION_KEY"
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _PLAIN, _SEALED = b"\x00", b"\x01"
@@ -53,6 +56,8 @@ class SecretBox:
 
     def __init__(self, key: bytes | None) -> None:
         self._cipher = AESGCM(key) if key else None
+        self.fingerprint = hmac.digest(key, b"workspaced: fingerprint", hashlib.sha256)[:16].hex() if key else None
+        """32 digits that differ between keys; None without a key. The key can't be computed from them."""
         self._warned = False
 
     @property
@@ -61,7 +66,7 @@ class SecretBox:
         return self._cipher is not None
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """Return what is stored. Without a key that is the text itself, which is logged once."""
+        """Return the stored form of a secret. Without a key it is the secret itself, and a warning is logged once."""
         if self._cipher is None:
             self._warn()
             return _PLAIN + text

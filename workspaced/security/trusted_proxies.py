@@ -31,8 +31,8 @@ class Proxies:
     def scheme(self, peer: str, forwarded_for: str | None, forwarded_proto: str | None, *, own: str) -> str:
         """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``.
 
-        Each proxy appends the scheme of the side from which it was called, or replaces what it got. Any client can forge what
-        is before the part of the trusted proxies.
+        Each proxy appends the scheme of the side from which it was called, or replaces the header. Any client can forge the
+        values before those of the trusted proxies.
         """
         if not forwarded_proto or not self.trusts(peer):
             return own
@@ -54,7 +54,7 @@ class Proxies:
         return path
 
     def trusts(self, address: str) -> bool:
-        """Return whether the address is that of a trusted proxy."""
+        """Return whether the address belongs to a trusted proxy."""
         try:
             found = ip_address(address)
         except ValueError:  # a Unix socket has no address

@@ -11,11 +11,11 @@ import json
 
 from prometheus_client import ProcessCollector
 
+from ingestd.process.metric_format import exposition
 from workspaced.app import Application
 from workspaced.core.asgi import Receive, Scope, Send
-from workspaced.core.clock import now_ms
 from workspaced.core.problems import Problem
-from workspaced.telemetry.exposition import build_family, exposition, level_families
+from workspaced.telemetry.metric_families import build_family, level_families
 
 _JSON = "application/json"
 
@@ -57,8 +57,8 @@ class OperatorsApp:
 
     async def _exposition(self, accept: str) -> tuple[bytes, str]:
         levels = await self._app.levels()
-        families = [build_family(self._database), *level_families(levels, now_ms=now_ms())]
-        return await asyncio.to_thread(exposition, [self._app.metrics.registry, self._usage], families, accept=accept)
+        families = [build_family(self._database), *level_families(levels, now_ms=self._app.clock.now())]
+        return await asyncio.to_thread(exposition, families, self._app.metrics.registry, self._usage, accept=accept)
 
 
 async def unready(app: Application) -> str | None:

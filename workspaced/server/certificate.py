@@ -20,13 +20,16 @@ class CertificateUnusable(Exception):
 
 
 class Certificate:
-    """A certificate with its intermediate ones, and the key, each in a PEM file. ``context`` is that of new connections."""
+    """A certificate with its intermediate certificates, and the key, each in a PEM file.
+
+    ``context`` is the TLS context for new connections.
+    """
 
     def __init__(self, certificate: Path, key: Path) -> None:
         """Read the files; log a warning if the certificate is valid for less than 14 days.
 
         Raises:
-            CertificateUnusable: a file can't be read, has no certificate or key, or the key is of another certificate.
+            CertificateUnusable: a file can't be read, has no certificate or key, or the key belongs to another certificate.
         """
         self._certificate = certificate
         self._key = key
@@ -61,7 +64,9 @@ class Certificate:
         except ValueError:
             raise CertificateUnusable(f"The file {self._key} has no private key in PEM format.") from None
         if key.public_key() != public_key:
-            raise CertificateUnusable(f"The key in {self._key} is not that of the certificate in {self._certificate}.")
+            raise CertificateUnusable(
+                f"The key in {self._key} does not belong to the certificate in {self._certificate}."
+            )
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION

@@ -1,4 +1,4 @@
-"""The connections of the service's listeners: their limits, and what is logged and counted of those that the service closes."""
+"""The connections of the service's listeners: their limits, and the log and the counters of closed ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST: Final = 1_048_576
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one; return the limit that now applies."""
+    """Raise the soft limit of open files to the hard limit; return the limit that now applies."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -41,7 +41,7 @@ def descriptor_limit() -> int:
 def connection_capacity(wanted: int, descriptors: int) -> int:
     """Return how many of the ``wanted`` connections fit into the limit of open files; at least one.
 
-    A connection takes one descriptor. Besides `RESERVED`, as many again stay free for files that requests open.
+    A connection takes one descriptor. `RESERVED` descriptors stay free, and the same number again for files that requests open.
     """
     return max(1, min(wanted, descriptors - 2 * RESERVED))
 
@@ -59,7 +59,7 @@ class ClosedConnections:
         self._since: dict[Reason, int] = {}
 
     def note(self, reason: Reason, address: str) -> None:
-        """Count a connection; ``count`` in the log has those since the last line."""
+        """Count a connection; ``count`` in the log is the number of connections since the last line."""
         self._metrics.connection_closed(reason)
         self._since[reason] = self._since.get(reason, 0) + 1
         now = time.monotonic()

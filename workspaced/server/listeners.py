@@ -18,7 +18,7 @@ def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
     """Return a listening socket; port 0 takes a free one.
 
     Raises:
-        PortTaken: the port is in use, or the address is not of this machine. The error names ``option``.
+        PortTaken: the port is in use, or the address does not belong to this machine. The error names ``option``.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -22,8 +22,9 @@ from workspaced.server.certificate import Certificate
 from workspaced.server.connections import admin_connections, descriptor_limit, public_connections
 from workspaced.server.listeners import url_of
 from workspaced.settings.model import WorkspacedSettings
+from workspaced.storage import migrations
 
-# By default Python looks for reference cycles after 700 new objects, which is every few requests; it finds almost none.
+# By default Python looks for reference cycles after 700 new objects, which is every few requests; almost no cycles are found.
 _COLLECTED_OBJECTS = 20_000
 
 
@@ -36,24 +37,40 @@ async def serve(
     notifier: Notifier,
     announce: Callable[[str], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then finish the requests in progress; a second signal ends the service at once.
+    """Serve until SIGTERM or SIGINT.
 
-    ``admin`` is the operators' socket. With a ``certificate`` the other one has TLS, and SIGHUP reads the certificate again.
+    After a signal, /readyz is 503, and requests are still accepted for ``drain_seconds``. Then no request is accepted, and the
+    requests in progress are finished. A second signal ends the current one of these two phases.
+
+    ``admin`` is the operators' socket. With a ``certificate``, ``listener`` has TLS, and SIGHUP reads the certificate again.
     ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
-        StorageUnusable: the data folder can't be used.
+        StorageUnusable: the data can't be used. If the database can't be reached at the start, this is raised later.
     """
     app = create_app(settings)
     connections = public_connections(settings, app.metrics)
     server = HttpServer(app, connections, tls=(lambda: certificate.context) if certificate else None)
+    app.end = server.stop
     log = structlog.get_logger()
+
+    def close() -> None:
+        if server.should_exit:
+            return
+        app.end_streams()
+        notifier.status("Finishing the requests under way")
+        server.stop()
 
     def stop(number: Signals) -> None:
         log.info("service_stopping", signal=number.name)
-        app.drain()
-        notifier.stopping("Finishing the requests under way")
-        server.stop()
+        if not app.draining:
+            app.drain()
+            notifier.stopping("Waiting until the proxies send no more requests")
+            asyncio.get_running_loop().call_later(settings.drain_seconds, close)
+        elif not server.should_exit:
+            close()
+        else:
+            server.cancel()
 
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.started())
@@ -79,12 +96,15 @@ async def serve(
             url=url,
             admin=url_of(admin) if admin else None,
             data=str(settings.data),
+            schemas=f"{migrations.oldest()} to {migrations.head()}",
             connections=connections.limits.connections,
             open_files=descriptor_limit(),
         )
         notifier.ready(f"Listening on {url}")
         async with _watched(app, notifier):
             await serving
+    if app.unusable is not None:
+        raise app.unusable
     log.info("service_stopped")
 
 

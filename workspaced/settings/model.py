@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ingestd.process.postgres_address import PostgresAddress
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.workers import ConversionSettings, DeliverySettings, whole_numbers
-from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.address import Address, sqlite_address
+from workspaced.storage.blobs.address import BucketAddress
 
 MOST_CHANGES: Final = 1_000
 MOST_DAYS: Final = 3_650
@@ -47,7 +49,8 @@ class HistorySettings:
 class Limits:
     """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are in code points, unless the name says bytes.
 
-    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates by itself.
+    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates by itself; processes that share a PostgreSQL
+    database count them together.
     """
 
     label_length: int = 255
@@ -134,9 +137,10 @@ class WorkspacedSettings:
     """The settings of one service. ``data`` is the folder of its files and its SQLite database.
 
     Each field except ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers``
-    writes share a commit. ``log_requests``: log successful requests, too. ``visible_id_prefix`` empty: the prefix with which
-    the data was created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request was
-    sent to.
+    writes share a commit. ``log_requests``: log successful requests, too. ``drain_seconds``: how long
+    requests are accepted after SIGTERM, until a proxy has seen that /readyz is 503. ``visible_id_prefix`` empty: the prefix with
+    which the data was created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request
+    was sent to. ``lost_encryption_key`` is the fingerprint of a key that ``encryption_key`` replaces.
     """
 
     data: Path
@@ -146,25 +150,33 @@ class WorkspacedSettings:
     conversion: ConversionSettings = dataclasses.field(default_factory=ConversionSettings)
     history: HistorySettings = dataclasses.field(default_factory=HistorySettings)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
+    lost_encryption_key: str = ""
     visible_id_prefix: str = ""
     proxies: Proxies = dataclasses.field(default_factory=Proxies)
     icon_as_text: bool = False
     mass_creates: bool = True
     docs: bool = True
-    key_cache_seconds: float = 5.0
+    key_cache_seconds: float = 1.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
     maintenance_seconds: float = dataclasses.field(default=3_600.0, metadata={"variable": "WORKSPACED_UPKEEP_SECONDS"})
     readers: int = 4
-    streams: int = 32
+    streams: int = 16
     group_callers: int = 256
     log_requests: bool = False
+    drain_seconds: float = 0.0
     public_url: str = ""
     postgres: PostgresAddress | None = None
+    bucket: BucketAddress | None = None
 
     @property
-    def blobs(self) -> Path:
-        """The folder of the bytes of files."""
+    def blobs(self) -> Path | BucketAddress:
+        """Where the bytes of files are."""
+        return self.bucket or self.blob_folder
+
+    @property
+    def blob_folder(self) -> Path:
+        """The folder of the bytes of files, if there is no bucket. Uploads are always received below this folder."""
         return self.data / "blobs"
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, also the first.
+    """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, including the first.
 
     ``at_once``: the largest number of concurrent requests of this process; one receiver gets at most ``at_once_to_one``.
     ``batch_events`` and ``batch_bytes``: the largest number and size of events in a request of a webhook with batches.

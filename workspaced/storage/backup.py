@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from ingestd.process.postgres_address import PostgresAddress
+from workspaced.storage.address import Address, sqlite_address
+from workspaced.storage.blobs.blobs import GRACE_MS
+from workspaced.storage.blobs.port import IDENTITY
 from workspaced.storage.disk import flush
 from workspaced.storage.port import StorageUnusable
+
+if TYPE_CHECKING:
+    from workspaced.storage.postgres_connection import PostgresConnection
 
 _DUMP = "workspaced.dump"
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
-def back_up(address: Address, blobs: Path, folder: Path) -> int:
-    """Create ``folder`` with the records and a copy of every file in ``blobs``; return the number of copied files.
+def back_up(address: Address, blobs: Path | None, folder: Path) -> int:
+    """Create ``folder`` with the records and a copy of every file in ``blobs``, if it is given; return the number of files.
 
-    All bytes that the records name are in it: bytes never change, and none is deleted meanwhile.
+    All bytes that the records name are in it: bytes never change, and the service keeps the bytes of deleted records for
+    `GRACE_MS`.
 
     Raises:
         StorageUnusable: it can't be made; the message has the reason. Nothing remains of it.
     """
     if folder.exists():
         raise StorageUnusable(
-            f"{folder} exists already. Give a folder that does not exist: a backup never changes one."
+            f"{folder} exists already. Give a folder that does not exist: a backup never changes an existing folder."
         )
     unfinished = folder.with_name(f".{folder.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(mode=0o700, parents=True)
-        with _copied_bytes(blobs, unfinished / "blobs") as copy:
-            _copy_records(address, unfinished)
-            count = copy()
+        begun = time.monotonic()
+        _copy_records(address, unfinished)
+        count = 0 if blobs is None else _copy_bytes(blobs, unfinished / "blobs")
+        if time.monotonic() - begun > GRACE_MS / 1_000:
+            raise StorageUnusable(
+                f"The backup took more than {GRACE_MS // 3_600_000} hours, so the service may have deleted bytes that it needs. "
+                "Write it to a faster disk."
+            )
         unfinished.rename(folder)
         flush(folder.parent)
     except OSError as error:
@@ -75,26 +86,27 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 def _dump(address: PostgresAddress, target: Path) -> None:
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415  not installed where there is no PostgreSQL
 
+    from ingestd.process.postgres_connection import SILENT_SECONDS  # noqa: PLC0415
+    from workspaced.storage.postgres_connection import connect  # noqa: PLC0415
+
     parameters = dict(address.parameters)
     password = parameters.pop("password", "")  # an argument would be visible to all users of this machine
-    command = [
-        "pg_dump",
-        "--format=custom",
-        "--no-password",
-        f"--file={target}",
-        "--dbname",
-        make_conninfo(**parameters),
-    ]
     environment = {**os.environ, **({"PGPASSWORD": password} if password else {})}
     try:
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603  fixed arguments
+        with connect(address) as connection:
+            parameters |= connection.place
+            command = ["pg_dump", "--format=custom", "--no-password", f"--file={target}"]
+            with subprocess.Popen(  # noqa: S603  fixed arguments
+                [*command, "--dbname", make_conninfo(**parameters)], env=environment, stderr=subprocess.PIPE, text=True
+            ) as dumping:
+                errors = _wait_while_login_works(dumping, connection, every_seconds=SILENT_SECONDS)
     except FileNotFoundError as error:
         raise StorageUnusable(
             "A backup of PostgreSQL needs pg_dump, which is not on this machine's PATH. Install PostgreSQL's client programs "
             "(Debian: postgresql-client), of the server's version or newer."
         ) from error
-    if ended.returncode != 0:
-        message = " ".join(ended.stderr.split())
+    if dumping.returncode != 0:
+        message = " ".join(errors.split())
         if password:
             message = message.replace(password, "…")
         raise StorageUnusable(f"pg_dump could not copy the database {address}: {message}")
@@ -102,43 +114,51 @@ def _dump(address: PostgresAddress, target: Path) -> None:
     flush(target)
 
 
-@contextmanager
-def _copied_bytes(blobs: Path, target: Path) -> Iterator[Callable[[], int]]:
-    """Prevent deletions in the folder during the block; yield a function that copies all bytes that exist when it is called.
+def _wait_while_login_works(
+    process: subprocess.Popen[str], connection: PostgresConnection, *, every_seconds: float
+) -> str:
+    """Return what the process wrote to standard error until its end; kill it when the server responds to no login any more."""
+    while True:
+        try:
+            return process.communicate(timeout=every_seconds)[1]
+        except subprocess.TimeoutExpired:
+            if not connection.responds_to_login():
+                process.kill()
+                return f"{process.communicate()[1]} the server does not respond any more"
+        except BaseException:
+            process.kill()
+            raise
 
-    Each shard is held with the shared lock that excludes the sweep. Uploads continue.
+
+def _copy_bytes(blobs: Path, target: Path) -> int:
+    """Copy the bytes and the identity of a folder; return the number of files of bytes.
 
     Raises:
         OSError: reading or writing failed.
     """
-    with ExitStack() as held:
-        known: list[Path] = []
-
-        def hold() -> None:
-            for shard in sorted(blobs.iterdir()) if blobs.is_dir() else ():
-                if shard not in known and _SHARD.fullmatch(shard.name):
-                    descriptor = os.open(shard, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                    held.callback(os.close, descriptor)
-                    fcntl.flock(descriptor, fcntl.LOCK_SH)
-                    known.append(shard)
-
-        def copy() -> int:
-            hold()  # shards that were added since
-            target.mkdir(mode=0o700)
-            return sum(_copy_shard(shard, target / shard.name) for shard in known)
-
-        hold()
-        yield copy
+    target.mkdir(mode=0o700)
+    shards = [entry for entry in blobs.iterdir() if _SHARD.fullmatch(entry.name)] if blobs.is_dir() else []
+    count = sum(_copy_shard(shard, target / shard.name) for shard in sorted(shards))
+    if (blobs / IDENTITY).exists():  # not before the first start
+        _copy_file(blobs / IDENTITY, target / IDENTITY)
+    flush(target)
+    return count
 
 
 def _copy_shard(shard: Path, target: Path) -> int:
     target.mkdir(mode=0o700)
     count = 0
     for source in shard.iterdir():
-        copied = target / source.name
-        shutil.copyfile(source, copied)
-        copied.chmod(0o600)
-        flush(copied)
+        try:
+            _copy_file(source, target / source.name)
+        except FileNotFoundError:  # it was deleted meanwhile; the copied records do not refer to it
+            continue
         count += 1
     flush(target)
     return count
+
+
+def _copy_file(source: Path, copied: Path) -> None:
+    shutil.copyfile(source, copied)
+    copied.chmod(0o600)
+    flush(copied)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from itertools import groupby
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from workspaced.storage.port import Transaction
 
@@ -18,7 +17,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 class PartialChange(Exception):
-    """A piece of a group failed, and its changes can't be distinguished from those of other pieces."""
+    """A piece of a group failed, and its changes can't be distinguished from the changes of other pieces."""
 
 
 class BatchableWork(ABC, Generic[T]):
@@ -39,33 +38,44 @@ class BatchableWork(ABC, Generic[T]):
 
     @abstractmethod
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[T | None]:
-        """Do the work of all ``pieces``; this is the first of them. Return None for each that must be done alone afterwards.
+        """Do the work of all ``pieces``; this is the first of them.
+
+        Return None for each piece that must be done alone afterwards.
 
         If this raises, all of them are done alone, so the exception need not name the piece that failed.
         """
 
 
+def places_by_kind(works: Sequence[Work]) -> Collection[Sequence[int]]:
+    """Return the indexes of the pieces of each kind, which need not be neighbours: callers of several sinks alternate."""
+    kinds: dict[Hashable, list[int]] = {}
+    for place, work in enumerate(works):
+        kinds.setdefault(_kind(work), []).append(place)
+    return kinds.values()
+
+
 def run_batches(works: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> list[OutcomeT | Outcome]:
-    """Return the outcome of each piece, in order. Neighbours of a kind are tried together, and alone if that fails."""
-    outcomes: list[OutcomeT | Outcome] = []
-    for _, neighbours in groupby(works, key=_kind):
-        run = list(neighbours)
-        for work, result in zip(run, _try_together(run, attempt), strict=True):
-            outcomes.append(attempt(work) if result is None else (result, None))
-    return outcomes
+    """Return the outcome of each piece, in order. Pieces of a kind are tried together, and alone if that fails.
 
-
-def _try_together(run: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> Sequence[Any]:
-    """Return the results; None for work that must be done alone."""
-    pieces = [work for work in run if isinstance(work, BatchableWork)]
-    if len(pieces) > 1:
-        outcome: Outcome | None = attempt(lambda tx: pieces[0].together(tx, pieces))
-        if outcome and outcome[1] is None:
-            results: Sequence[Any] = outcome[0]
-            return results
-    return [None] * len(run)
+    If ``attempt`` returns None for a batch, the result is None for each piece of the batch.
+    """
+    outcomes: dict[int, OutcomeT | Outcome] = {}
+    for places in places_by_kind(works):
+        run = [works[place] for place in places]
+        batch = [work for work in run if isinstance(work, BatchableWork)]
+        results: Sequence[Any] = [None] * len(run)
+        if len(batch) > 1:
+            outcome: OutcomeT = attempt(lambda tx, batch=batch: batch[0].together(tx, batch))  # type: ignore[misc]
+            if outcome is None:
+                outcomes |= dict.fromkeys(places, cast("OutcomeT", outcome))
+                continue
+            if outcome[1] is None:
+                results = outcome[0]
+        for place, result in zip(places, results, strict=True):
+            outcomes[place] = attempt(works[place]) if result is None else (result, None)
+    return [outcomes[place] for place in range(len(works))]
 
 
 def _kind(work: Work) -> Hashable:
-    """Return the work's kind; for other callables a value that is equal to no other."""
+    """Return the work's kind; for other callables a value that is equal to no other value."""
     return work.kind if isinstance(work, BatchableWork) else id(work)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from workspaced.storage.port import StorageUnusable, Transaction
+from workspaced.core.problems import UnavailableProblem
+from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.storage", "constants.sql")
@@ -24,6 +25,18 @@ def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -
     return value
 
 
-def rewrite_constant(tx: Transaction, name: str, value: str) -> None:
-    """Store the same value, encrypted or decrypted."""
-    tx.run(_SQL["rewrite"], {"name": name, "value": value})
+def find_constant(reader: ReadTransaction, name: str) -> str | None:
+    """Return a value; None if it is not fixed yet. In a writing transaction it stays the same until the commit."""
+    row = reader.one(_SQL["read"], {"name": name})
+    return None if row is None else str(row[0])
+
+
+def replace_constant(tx: Transaction, name: str, before: str | None, value: str) -> None:
+    """Replace a value; None: the value is not fixed yet.
+
+    Raises:
+        UnavailableProblem: another process replaced it first.
+    """
+    values = {"name": name, "value": value, "before": before}
+    if not tx.run(_SQL["choose" if before is None else "replace"], values):
+        raise UnavailableProblem("starting", f"Another process has just set {name}.")

@@ -6,5 +6,5 @@ INSERT INTO fixed_setting (name, value) VALUES (:name, :value) ON CONFLICT (name
 -- name: read
 SELECT value FROM fixed_setting WHERE name = :name
 
--- name: rewrite
-UPDATE fixed_setting SET value = :value WHERE name = :name
+-- name: replace
+UPDATE fixed_setting SET value = :value WHERE name = :name AND value = :before

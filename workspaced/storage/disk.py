@@ -21,7 +21,7 @@ def try_disk(folder: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk. Raises OSError: it failed."""
+    """Flush a file, or the entries of a folder, to the disk. Raises OSError: the flush failed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

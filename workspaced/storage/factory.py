@@ -7,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
+from ingestd.process.postgres_address import PostgresAddress
 from workspaced.storage import sqlite_store
-from workspaced.storage.address import Address, PostgresAddress
+from workspaced.storage.address import Address
 from workspaced.storage.port import StorageUnusable, Transaction
 from workspaced.storage.store import Store, StoreOptions
 

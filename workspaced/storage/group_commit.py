@@ -23,12 +23,13 @@ from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
-"""Do all the work and return the outcomes in order, after what succeeded is durable. Work that fails is undone alone."""
+"""Do all the work. Return the outcomes in order, once the successful work is durable. Work that fails is undone alone."""
 CommitObserver: TypeAlias = Callable[[int, float], None]
-"""Called after each commit with the number of callers, and the seconds from the first statement on. On any thread."""
+"""Called after each commit with the number of callers, and the seconds from the first statement on. It may be called on any
+thread."""
 
-# The most callers and rows that share a commit: enough to hide the cost of the flush, few enough that the first caller does
-# not wait long for the last.
+# The most callers and rows that share a commit: large enough to hide the cost of the flush, and small enough that the first
+# caller does not wait long for the last.
 GROUP_CALLERS = 256
 GROUP_ROWS = 20_000
 
@@ -115,7 +116,7 @@ class GroupCommit:
         return True
 
     def _group(self, waiting: deque[_Piece]) -> list[_Piece]:
-        """Remove the next group from the queue: its first work and the following, up to the limits."""
+        """Remove the next group from the queue: the first piece of work and the following pieces, up to the limits."""
         group = [waiting.popleft()]
         rows = group[0].weight
         while waiting and len(group) < self._callers and rows + waiting[0].weight <= GROUP_ROWS:

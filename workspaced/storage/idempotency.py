@@ -34,7 +34,7 @@ def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
 
     Other transactions that call this for the same slot wait until this transaction ends.
     """
-    tx.one(_SQL["queue_for_slot"], {"slot": slot})
+    tx.later(_SQL["queue_for_slot"], {"slot": slot})
     row = tx.one(_SQL["find"], {"slot": slot, "since": since})
     return None if row is None else _stored(*row)
 
@@ -45,15 +45,15 @@ def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, Store
     Other transactions that call this for one of the slots wait until this transaction ends.
     """
     values = {"slots": b"".join(sorted(slots)), "count": len(slots)}
-    tx.one(_SQL["queue_for_slots"], values)
+    tx.later(_SQL["queue_for_slots"], values)
     rows = tx.all(_SQL["find_each"], values)
     return {slot: _stored(*row) for slot, *row in rows}
 
 
 def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) -> None:
     """Store a response; delete a few that were stored before ``since``."""
-    tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH})
-    tx.run(
+    tx.later(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH})
+    tx.later(
         _SQL["save"],
         {
             "slot": slot,
@@ -71,7 +71,7 @@ def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, sin
 
     The slots must not have a stored response yet, not even an expired one.
     """
-    tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH * len(responses)})
+    tx.later(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH * len(responses)})
     tx.load(
         _SQL["save_each"],
         [
@@ -83,7 +83,7 @@ def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, sin
 
 @lru_cache(maxsize=256)
 def _headers_text(headers: tuple[tuple[str, str], ...]) -> str:
-    """Return the headers as JSON, cached: most responses to one operation have the same."""
+    """Return the headers as JSON, cached: most responses to one operation have the same headers."""
     return json.dumps(headers)
 
 

@@ -1,4 +1,4 @@
-"""Work that a request leaves, done in bounded steps, between which other writers get their turn."""
+"""Work that a request leaves, done in bounded steps, so that other writers can write between the steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _RETRY_SECONDS = 1.0
 
 
 async def repeat(store: Store, step: Callable[[Transaction], int], *, rows: int) -> int:
-    """Run a step of about ``rows`` rows, each time in its own transaction, until it does nothing. Return how much it did."""
+    """Run a step of about ``rows`` rows, each time in its own transaction, until a step has nothing to do.
+
+    Return the number of rows.
+    """
     total = 0
     while done := await store.write(step, weight=rows):
         total += done
@@ -26,8 +29,8 @@ async def repeat(store: Store, step: Callable[[Transaction], int], *, rows: int)
 class IncrementalJob:
     """Runs a step, each time in its own transaction, until nothing is left to do.
 
-    A commit that notifies the channel wakes it. It also runs at its start and periodically, for work that other processes or a
-    crash left. Several processes may run the same job: a step finds only what is not done yet.
+    A commit that notifies the channel wakes the job. The job also runs at its start and periodically, for work that other
+    processes or a crash left. Several processes may run the same job: a step finds only work that is not done yet.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class JobLeases:
     """The leases of one process. A lease is renewed while its job runs, so it may be short: after a crash it expires soon."""
 
     def __init__(self, store: Store, *, now: Callable[[], int], seconds: float = 20.0) -> None:
-        """``now`` returns milliseconds since 1970; the clocks of processes that share the database must agree roughly."""
+        """``now`` returns milliseconds since 1970, by the clock of the store: processes that share a database must agree."""
         self._store = store
         self._now = now
         self.seconds = seconds
@@ -63,8 +63,8 @@ class JobLeases:
 class MaintenanceJobs:
     """Runs its jobs periodically, one after the other. Only one process runs a job at a time (contract P4).
 
-    Jobs must tolerate being run twice, because a lease can expire. If another process held one, all jobs are tried again
-    when its lease would have expired: the process may have been killed.
+    Jobs must tolerate being run twice, because a lease can expire. If another process held a lease, all jobs are tried again
+    after the end of the lease, because the process may have been killed.
     """
 
     def __init__(
@@ -75,7 +75,10 @@ class MaintenanceJobs:
         every_seconds: float,
         observer: Callable[[str, str, int], None] = lambda _job, _outcome, _dropped: None,
     ) -> None:
-        """Each job returns how many rows it dropped; ``observer`` gets its name, done, postponed or failed, and the rows."""
+        """Each job returns how many rows it dropped.
+
+        ``observer`` gets its name, its outcome (``done``, ``postponed`` or ``failed``), and the number of rows.
+        """
         self._jobs = jobs
         self._leases = leases
         self._observer = observer
@@ -89,7 +92,7 @@ class MaintenanceJobs:
             await asyncio.sleep(self._every_seconds if all_held else min(self._every_seconds, self._leases.seconds))
 
     async def once(self) -> bool:
-        """Run each job that no other process is running, and return whether that were all.
+        """Run each job that no other process is running, and return whether all jobs were run.
 
         A job that is not possible now is logged and runs next time. Waits for a run in this process, because leases do not
         exclude jobs of the same process.

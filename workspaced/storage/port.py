@@ -8,9 +8,9 @@ statement's columns. So are the fields of the classes ``Stored…`` of the resou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from workspaced.core.problems import UnavailableProblem
@@ -19,7 +19,14 @@ Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
 NO_VALUES: Values = {}
 Deferred: TypeAlias = tuple[int, frozenset[str]]
-"""The state of what takes effect at a transaction's end: how many rows, and which channels."""
+"""A savepoint of the effects at a transaction's end: the number of deferred rows, and the channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRows:
+    """A value of statements for PostgreSQL, which get it as a JSON array of the rows. SQLite has no such statements."""
+
+    rows: Sequence[object]
 
 
 class ReadTransaction(ABC):
@@ -40,13 +47,21 @@ class ReadTransaction(ABC):
     def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Return all rows."""
 
+    def ask(self, statement: str, values: Values = NO_VALUES, /) -> Callable[[], list[Row]]:
+        """Run a statement, at the latest with the next one; return a function that returns all rows.
+
+        PostgreSQL gets both in one message.
+        """
+        rows = self.all(statement, values)
+        return lambda: rows
+
     @abstractmethod
     def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
         """Yield all rows, at most ``size`` at a time."""
 
 
 class Transaction(ReadTransaction):
-    """What a write may do; all of it becomes durable together, or nothing does."""
+    """The operations of a write. All of its changes become durable together, or none does."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -57,41 +72,48 @@ class Transaction(ReadTransaction):
     def run(self, statement: str, values: Values = NO_VALUES, /) -> int:
         """Run a statement; return how many rows it changed."""
 
+    def later(self, statement: str, values: Values = NO_VALUES, /) -> None:
+        """Run a statement without a result, at the latest with the next one: PostgreSQL gets both in one message."""
+        self.run(statement, values)
+
     @abstractmethod
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
         """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
 
     def defer(self, statement: str, row: Row, /) -> None:
-        """Insert one row like `load`, at the end of the transaction, together with the rows of all who share it.
+        """Insert one row like `load`, at the end of the transaction, with the rows of all callers that share it.
 
-        For rows that are only appended and not read within the transaction. An undone transaction undoes them too.
+        For rows that are only appended and not read within the transaction. If the transaction is undone, these rows are
+        undone, too.
         """
         self._rows.append((statement, row))
 
     def notify(self, channel: str, /) -> None:
-        """Wake the listeners of the channel (`Store.listen`) when this is durable; they may be woken in vain if it is undone."""
+        """Wake the listeners of the channel (`Store.listen`) when this is durable.
+
+        If it is undone, they may be woken without need.
+        """
         self.notified.add(channel)
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Undo what happens inside the block, and only that, if the block raises."""
+        """If the block raises, undo only the changes that were made inside the block."""
         self._depth += 1
         deferred = self.deferred()
         name = f"nested_{self._depth}"
         self._execute(f"SAVEPOINT {name}")
         try:
             yield
+            self._execute(f"RELEASE {name}")  # waiting statements fail here at the latest
         except BaseException:
             self.discard(deferred)
             self._roll_back_to(name)
             raise
-        else:
-            self._execute(f"RELEASE {name}")
         finally:
             self._depth -= 1
 
     def deferred(self) -> Deferred:
-        """Return what will take effect at the end."""
+        """Return the effects at the end of the transaction."""
         return len(self._rows), frozenset(self.notified)
 
     def discard(self, since: Deferred) -> None:
@@ -117,16 +139,15 @@ class Transaction(ReadTransaction):
         """Undo and release the savepoint, unless the transaction has ended."""
 
 
-@lru_cache(maxsize=128)
-def insert_of(statement: str, columns: int, rows: int, placeholder: str) -> str:
-    """Return the INSERT of several rows."""
-    row = f"({','.join([placeholder] * columns)})"
-    return f"{statement} {','.join([row] * rows)}"
-
-
 class StorageUnusable(Exception):
-    """The service can't start with this data: not writable, damaged, or written by a newer program."""
+    """The service can't start with this data: it is not writable, damaged, or written by a newer program."""
 
 
-class PasswordRefused(UnavailableProblem):
-    """The database server refused the password. At a start this is fatal; a running service waits until it is corrected."""
+def no_response(seconds: float) -> UnavailableProblem:
+    """Return the problem of a database that has not responded for some seconds."""
+    sentence = f"The database has not responded within {seconds:g} seconds."
+    return UnavailableProblem("storage_away", sentence, retry_seconds=5)
+
+
+class StorageRefused(UnavailableProblem):
+    """The address or the password must be corrected. At a start this is fatal; a running service waits for the correction."""

@@ -3,123 +3,97 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import psycopg
 from psycopg import sql
-from psycopg.abc import Buffer
-from psycopg.adapt import Dumper
-from psycopg.types.numeric import Int8Dumper
+from psycopg.pq import TransactionStatus
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.address import PostgresAddress
-from workspaced.storage.port import NO_VALUES, PasswordRefused, Row, Transaction, Values, insert_of
+from workspaced.storage.port import NO_VALUES, JsonRows, Row, Transaction, Values
+from workspaced.storage.postgres_connection import PostgresConnection, outcome_unknown
 from workspaced.storage.statements import Statement
 
-CONNECT_SECONDS = 5
 CHANNEL = "workspaced"
 """The only channel of PostgreSQL that the service uses; its own channels are in the payload."""
-LOCK_SECONDS = 5.0
-# Below this many rows an INSERT is cheaper than the two round trips of a COPY.
-_COPIED_ROWS = 24
+# Up to this many rows an INSERT from JSON is cheaper than a COPY, which needs two additional round trips.
+_JSON_ROWS = 200
+_BEGIN_WRITE = "BEGIN"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _INSERT = re.compile(r"INSERT INTO (?P<table>\w+) \((?P<columns>[^)]+)\) VALUES\s*", re.DOTALL)
 
-Connection: TypeAlias = "psycopg.Connection[Row]"
+Params: TypeAlias = Values | Sequence[object]
 
 
-class _FlagDumper(Dumper):
-    """Booleans are stored as 1 and 0, as in SQLite."""
+def notify(connection: PostgresConnection, channels: Collection[str], *, sender: str = "") -> None:
+    """Wake the listeners of the channels in all processes but ``sender``, which has woken its own.
 
-    oid = psycopg.postgres.types["int8"].oid
-
-    def dump(self, obj: Any) -> Buffer:
-        return b"1" if obj else b"0"
-
-
-def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> Connection:
-    """Return an open connection in autocommit mode, so that transactions begin only explicitly.
-
-    It may be used from any thread, by one at a time. Waiting for a locked row ends after ``lock_seconds``.
-
-    Raises:
-        UnavailableProblem: the server can't be reached or refuses the connection; the message contains no password. It is a
-            `PasswordRefused` if the password is the reason.
+    Not in the transaction of a write, because the server has one lock for all transactions that notify, until they are durable.
     """
-    try:
-        connection = psycopg.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]  # all are text
-    except psycopg.Error as error:
-        raise unreachable(address, error) from None  # its context may contain the parameters
-    # All integers are bigint, so that a statement is prepared once, whatever the size of its numbers.
-    connection.adapters.register_dumper(int, Int8Dumper)
-    connection.adapters.register_dumper(bool, _FlagDumper)
-    try:
-        connection.execute(_SESSION, [str(int(lock_seconds * 1_000))])
-    except psycopg.Error as error:
-        connection.close()
-        raise unreachable(address, error) from None
-    return connection
+    for channel in sorted(channels):
+        connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{channel} {sender}"])
 
 
-async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection[Row]:
-    """Return a connection for LISTEN. Raises UnavailableProblem: see `connect`."""
-    try:
-        return await psycopg.AsyncConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]
-    except psycopg.Error as error:
-        raise unreachable(address, error) from None
+class _Waiting:
+    """A statement that is sent with the next one, and its rows, if they are wanted."""
 
+    __slots__ = ("rows", "statement", "values", "wants_rows")
 
-def _parameters(address: PostgresAddress) -> dict[str, str]:
-    """Return libpq's parameters; a silent peer is detected within a minute."""
-    defaults = {
-        "connect_timeout": str(CONNECT_SECONDS),
-        "application_name": "workspaced",
-        "client_encoding": "UTF8",
-        "keepalives_idle": "20",
-        "keepalives_interval": "10",
-        "keepalives_count": "3",
-    }
-    return {**defaults, **dict(address.parameters)}
-
-
-# An acknowledged write survives a loss of power whatever the server's default is; stricter settings stay. Statements must use
-# indexes, because a plan that was made while a table was empty must not read all of it later. A staging table has no index,
-# so its plans look expensive; without `jit = off` the planner would compile them.
-_SESSION = """
-SELECT set_config('default_transaction_isolation', 'read committed', false),
-       set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
-                                        ELSE current_setting('synchronous_commit') END, false),
-       set_config('lock_timeout', %s, false),
-       set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
-"""
+    def __init__(self, statement: str, values: Params, *, wants_rows: bool = False) -> None:
+        self.statement = statement
+        self.values = values
+        self.wants_rows = wants_rows
+        self.rows: list[Row] | None = None
 
 
 class PostgresTransaction(Transaction):
-    """`workspaced.storage.port.Transaction` of a connection inside a transaction."""
+    """`workspaced.storage.port.Transaction` of a connection.
 
-    def __init__(self, connection: Connection, *, write: bool) -> None:
+    Statements without results, or with results that are read later, wait for the next statement with a result, or for the
+    commit, and share its round trip. BEGIN does the same.
+    """
+
+    def __init__(self, connection: PostgresConnection, *, write: bool, has_begun: bool = False) -> None:
+        """``has_begun``: the connection is in a transaction already, or each statement is a transaction."""
         super().__init__()
         self._connection = connection
         self._write = write
         self._cursors = 0
+        begin = _Waiting(_BEGIN_WRITE if write else _BEGIN_READ, NO_VALUES)
+        self._waiting: list[_Waiting] = [] if has_begun else [begin]
         self.touched = 0
         """How many statements so far may have changed something."""
 
     def one(self, statement: str, values: Values = NO_VALUES, /) -> Row | None:
         """The first row, if there is one."""
-        return self._connection.execute(self._translate(statement), values).fetchone()
+        return self._send(self._translate(statement), values).fetchone()
 
     def all(self, statement: str, values: Values = NO_VALUES, /) -> list[Row]:
         """Every row."""
-        return self._connection.execute(self._translate(statement), values).fetchall()
+        return self._send(self._translate(statement), values).fetchall()
+
+    def ask(self, statement: str, values: Values = NO_VALUES, /) -> Callable[[], list[Row]]:
+        """Send the statement with the next one, or when the rows are read."""
+        asked = _Waiting(self._translate(statement), values, wants_rows=True)
+        self._waiting.append(asked)
+
+        def rows() -> list[Row]:
+            if asked.rows is None:
+                self._send_waiting()
+            if asked.rows is None:
+                raise LookupError(f"the statement was undone before its rows were read: {statement}")
+            return asked.rows
+
+        return rows
 
     def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
         """Yield all rows, at most ``size`` at a time; the rest stays on the server."""
+        self._send_waiting()
         self._cursors += 1
         with self._connection.cursor(name=f"chunks_{self._cursors}") as cursor:
             cursor.execute(self._translate(statement), values)
@@ -127,41 +101,75 @@ class PostgresTransaction(Transaction):
                 yield rows
 
     def run(self, statement: str, values: Values = NO_VALUES, /) -> int:
-        """Do it; how many rows it changed."""
-        return self._connection.execute(self._translate(statement), values).rowcount
+        """Run the statement, unless its text for PostgreSQL is empty; return how many rows it changed."""
+        translated = self._translate(statement)
+        return self._send(translated, values).rowcount if translated else 0
+
+    def later(self, statement: str, values: Values = NO_VALUES, /) -> None:
+        """Send the statement with the next one, or with the commit."""
+        if translated := self._translate(statement):
+            self._waiting.append(_Waiting(translated, values))
 
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
-        """Insert many rows: few by one INSERT, many by COPY."""
-        if not rows:
+        """Insert many rows: a small number with the next statement, a larger number by COPY.
+
+        If the text for PostgreSQL is empty, insert none.
+        """
+        if not rows or not (insert := self._translate(statement)):
             return
-        self.touched += 1
-        if len(rows) < _COPIED_ROWS:
-            insert = insert_of(statement, len(rows[0]), len(rows), "%s")
-            self._connection.execute(insert, list(chain.from_iterable(rows)))
+        if len(rows) <= _JSON_ROWS:
+            columns, translated = _insert_of_json(insert)
+            records = JsonRows([dict(zip(columns, _json_row(row), strict=True)) for row in rows])
+            self._waiting.append(_Waiting(translated, [records]))
             return
-        with self._connection.cursor() as cursor, cursor.copy(_copy(statement)) as copying:
+        self._send_waiting()  # COPY can't share a message
+        with self._connection.cursor() as cursor, cursor.copy(_copy(insert)) as copying:
             for row in rows:
                 copying.write_row(row)
 
-    def finish(self) -> None:
-        """Insert the deferred rows and send the notifications."""
+    def commit(self) -> None:
+        """Insert the deferred rows and commit. The caller sends the notifications afterwards (`notify`)."""
         for statement, rows in self._rows_by_statement().items():
             self.load(statement, rows)
-        for channel in sorted(self.notified):
-            self._connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, channel])
+        if self._connection.info.transaction_status != TransactionStatus.IDLE or len(self._waiting) > 1:
+            ended = self._send("COMMIT", NO_VALUES).statusmessage
+            if ended != "COMMIT":  # the server rolls a failed transaction back without an error
+                raise psycopg.errors.InFailedSqlTransaction(f"the commit ended with {ended}: a statement had failed")
+
+    def _send(self, translated: str, values: Params) -> psycopg.Cursor[Row]:
+        """Run the waiting statements and then a statement, in one round trip. Raise the error of the first that fails."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return self._connection.execute(translated, values)
+        with self._connection.pipeline():
+            sent = [(one, self._connection.execute(one.statement, one.values)) for one in waiting]
+            last = self._connection.execute(translated, values)
+        for one, cursor in sent:
+            if one.wants_rows:
+                one.rows = cursor.fetchall()
+        return last
+
+    def _send_waiting(self) -> None:
+        if self._waiting:
+            last = self._waiting.pop()
+            cursor = self._send(last.statement, last.values)
+            if last.wants_rows:
+                last.rows = cursor.fetchall()
 
     def _execute(self, statement: str) -> None:
-        self._connection.execute(statement.encode())
+        self._send(statement, NO_VALUES)
 
     def _roll_back_to(self, savepoint: str) -> None:
+        self._waiting.clear()  # the statements before the savepoint were sent with it
         if not self._connection.broken:
-            self._execute(f"ROLLBACK TO {savepoint}; RELEASE {savepoint}")
+            self._execute(f"ROLLBACK TO {savepoint}")
+            self._execute(f"RELEASE {savepoint}")
 
     def _translate(self, statement: str) -> str:
         if isinstance(statement, Statement):
             statement = statement.locking if self._write else statement.postgres
         translated = _translated(statement)
-        if not translated.startswith("SELECT"):
+        if translated and not translated.startswith("SELECT"):
             self.touched += 1
         return translated
 
@@ -175,33 +183,29 @@ class RolledBack(Exception):
 
 
 @contextmanager
-def transaction(connection: Connection, *, write: bool) -> Iterator[PostgresTransaction]:
+def transaction(connection: PostgresConnection, *, write: bool) -> Iterator[PostgresTransaction]:
     """Run one transaction: committed when the block ends, rolled back when it raises.
 
     Raises:
         RolledBack: it may be repeated.
-        UnavailableProblem: it can't be done now, or the connection was lost during the commit, so its outcome is unknown.
+        UnavailableProblem: it can't be done now, or its outcome is unknown, because the connection was lost during the commit,
+            or the commit was not replicated.
     """
     committing = False
     try:
-        connection.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        begun = PostgresTransaction(connection, write=write)
         try:
-            begun = PostgresTransaction(connection, write=write)
             yield begun
-            begun.finish()
             committing = True
-            connection.execute("COMMIT")
+            begun.commit()
+            connection.require_replicated()
         except BaseException:
-            if not connection.closed:
+            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.execute("ROLLBACK")
             raise
     except psycopg.Error as error:
         if connection.closed and committing and write:
-            raise UnavailableProblem(
-                "storage_lost",
-                "The connection to the database was lost in the commit, so it is not known whether the change was made. "
-                "Read before you repeat it, or repeat it with an Idempotency-Key.",
-            ) from error
+            raise outcome_unknown("The connection to the database was lost in the commit") from error
         if connection.closed or isinstance(error, REPEATABLE):
             raise RolledBack(error) from error
         raise as_problem(error) from error
@@ -238,31 +242,6 @@ def as_problem(error: Exception) -> Exception:
     return error
 
 
-def unreachable(address: PostgresAddress, error: psycopg.Error) -> UnavailableProblem:
-    """Return a problem with the message of the server or the driver, without a password."""
-    message = " ".join(str(error).split())
-    for name, value in address.parameters:
-        if "password" in name:
-            message = message.replace(value, "…")
-    why = f"The database {address} can't be used: {message}"
-    if _is_about_the_password(error):
-        return PasswordRefused("storage_refused", f"{why}. {_PASSWORD_REMEDY}", retry_seconds=30)
-    return UnavailableProblem("storage_away", why, retry_seconds=5)
-
-
-# libpq provides no SQLSTATE for a refused connection, so only the server's message identifies a wrong password. A message in
-# another language than English counts as an unavailable server.
-_WRONG_PASSWORD = "password authentication failed"  # noqa: S105  the server's message, no password
-_PASSWORD_REMEDY = (
-    "Set the right password in PGPASSWORD, ~/.pgpass or the URL, in which special characters are percent-encoded."  # noqa: S105
-)
-
-
-def _is_about_the_password(error: psycopg.Error) -> bool:
-    missing = error.pgconn is not None and error.pgconn.needs_password
-    return missing or _WRONG_PASSWORD in str(error)
-
-
 @cache
 def _translated(statement: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", _COMMENT.sub("", statement).replace("%", "%%")).lstrip()
@@ -270,7 +249,27 @@ def _translated(statement: str) -> str:
 
 @lru_cache(maxsize=64)
 def _copy(statement: str) -> sql.SQL:
+    table, columns = _target(statement)
+    return sql.SQL(f"COPY {table} ({columns}) FROM STDIN")  # from our own .sql file
+
+
+@lru_cache(maxsize=64)
+def _insert_of_json(statement: str) -> tuple[list[str], str]:
+    """Return the columns of a statement to load rows, and a statement that inserts a JSON array of such rows."""
+    table, columns = _target(statement)
+    insert = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM json_populate_recordset(NULL::{table}, %s)"
+    return [column.strip() for column in columns.split(",")], insert
+
+
+def _target(statement: str) -> tuple[str, str]:
     match = _INSERT.fullmatch(statement)
     if match is None:
         raise ValueError(f"a statement to load rows must be INSERT INTO table (columns) VALUES: {statement}")
-    return sql.SQL(f"COPY {match['table']} ({match['columns']}) FROM STDIN")  # from our own .sql file
+    return match["table"], match["columns"]
+
+
+def _json_row(row: Row) -> Row:
+    """Return values as their columns read them."""
+    if bytes not in map(type, row):  # a tenth of the writer's time is saved
+        return row
+    return tuple(f"\\x{value.hex()}" if isinstance(value, bytes) else value for value in row)

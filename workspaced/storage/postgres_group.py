@@ -4,22 +4,24 @@ Each statement is a round trip, so a group begins without savepoints. A piece th
 leaves nothing to undo. If one fails later, the group is undone and repeated, with a savepoint for each piece.
 
 The pieces of a group lock rows until its commit, in any order. To prevent that two processes wait for each other, a piece of a
-group waits only briefly for a locked row. If the row stays locked, the piece is undone, and done after the group in its own
-transaction. There it locks rows in the order of all resources: the workspace, then its block or sink, then the contents.
+group waits only briefly for a locked row. If the row stays locked, the pieces of its kind are undone, and done after the group
+in a transaction of their own. There they lock rows in the order of all resources: the workspace, then its block or sink, then
+the contents.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 
 import psycopg
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.batchable import Outcome, PartialChange, Work, run_batches
-from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, RolledBack, as_problem, transaction
+from workspaced.storage.batchable import Outcome, PartialChange, Work, places_by_kind, run_batches
+from workspaced.storage.postgres import REPEATABLE, PostgresTransaction, RolledBack, as_problem, transaction
+from workspaced.storage.postgres_connection import PostgresConnection
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
@@ -27,6 +29,14 @@ _PAUSE_SECONDS = 0.02
 _CAREFUL_GROUPS = 20
 # Shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
+# A frozen process keeps its locks while its machine still confirms TCP packets. A process that is not frozen repeats the work
+# of its ended session.
+_END_STALLED = b"""
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE application_name = current_setting('application_name') AND datname = current_database() AND usename = current_user
+  AND backend_xid IS NOT NULL AND wait_event = 'ClientRead'
+  AND greatest(state_change, query_start) < clock_timestamp() - current_setting('lock_timeout')::interval / 2
+"""
 
 
 class PostgresGroup:
@@ -35,11 +45,21 @@ class PostgresGroup:
     It uses one connection, which is opened on demand.
     """
 
-    def __init__(self, connect: Callable[[], Connection], *, jitter: Callable[[], float] = random.random) -> None:
-        """``connect`` raises UnavailableProblem if it fails; ``jitter`` returns random numbers from 0 to 1."""
+    def __init__(
+        self,
+        connect: Callable[[], PostgresConnection],
+        *,
+        announce: Callable[[Collection[str]], None],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """``connect`` raises UnavailableProblem if it fails; ``jitter`` returns random numbers from 0 to 1.
+
+        ``announce`` is called with the channels that a commit notified.
+        """
         self._connect = connect
+        self._announce = announce
         self._jitter = jitter
-        self._open: Connection | None = None
+        self._open: PostgresConnection | None = None
         self._careful = 0
 
     def close(self) -> None:
@@ -59,6 +79,7 @@ class PostgresGroup:
                 outcomes = self._grouped(works)
             except RolledBack:
                 outcomes = [None] * len(works)
+            self._regroup(works, outcomes)
         unavailable: UnavailableProblem | None = None
         for index, work in enumerate(works):
             if outcomes[index] is None:
@@ -79,43 +100,81 @@ class PostgresGroup:
         self._careful -= 1
         return self._run_in_transaction(works, _with_savepoint)
 
+    def _regroup(self, works: Sequence[Work], outcomes: list[Outcome | None]) -> None:
+        """Do the work without an outcome, each kind in a separate transaction that locks its sink first."""
+        left = [place for place, outcome in enumerate(outcomes) if outcome is None]
+        for kind in places_by_kind([works[place] for place in left]):
+            places = [left[at] for at in kind]
+            if len(places) == 1:
+                continue
+            try:
+                done = self._run_in_transaction([works[place] for place in places], _with_savepoint)
+            except RolledBack:  # then each is done alone
+                continue
+            except UnavailableProblem as problem:
+                if self._ended_stalled(problem):
+                    continue
+                done = [(None, problem)] * len(places)
+            for place, outcome in zip(places, done, strict=True):
+                outcomes[place] = outcome
+
     def _run_in_transaction(
-        self, works: Sequence[Work], attempt: Callable[[Work, PostgresTransaction, Connection], Outcome | None]
+        self, works: Sequence[Work], attempt: Callable[[Work, PostgresTransaction, PostgresConnection], Outcome | None]
     ) -> list[Outcome | None]:
-        connection = self._connection()
+        connection = self.connection()
         with transaction(connection, write=True) as tx:
             begun = count()
 
             def attempted(work: Work) -> Outcome | None:
                 if next(begun) == 1:
-                    connection.execute(_SHARED_WAIT)
+                    tx.later(_SHARED_WAIT)
                 return attempt(work, tx, connection)
 
-            return run_batches(works, attempted)
+            outcomes = run_batches(works, attempted)
+        self._announce(tx.notified)
+        return outcomes
 
     def _alone(self, work: Work) -> Outcome:
         """Do one piece; repeat it a few times if concurrent changes interfere."""
         last: Exception = RuntimeError("there was no attempt")
         for attempt in range(1 + _RETRIES):
-            connection = self._connection()
+            connection = self.connection()
             try:
                 with transaction(connection, write=True) as tx:
-                    return work(tx), None
+                    result = work(tx)
             except RolledBack as rolled_back:
                 last = rolled_back.reason
             except Exception as error:  # noqa: BLE001  raised again at the caller
-                return None, error
+                if attempt == _RETRIES or not self._ended_stalled(error):
+                    return None, error
+            else:
+                self._announce(tx.notified)
+                return result, None
             if not connection.closed:
                 time.sleep(self._jitter() * _PAUSE_SECONDS * 2**attempt)
         return None, as_problem(last)
 
-    def _connection(self) -> Connection:
+    def _ended_stalled(self, error: Exception) -> bool:
+        """If a row stayed locked, end the sessions of the service that wait for a stalled process.
+
+        Return whether a session was ended.
+        """
+        if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+            return False
+        try:
+            ended = self.connection().execute(_END_STALLED).fetchone()
+        except (psycopg.Error, UnavailableProblem):
+            return False  # the error that led here is reported
+        return ended is not None and ended[0] > 0
+
+    def connection(self) -> PostgresConnection:
+        """Return the open connection; open one on demand. Raises UnavailableProblem: it can't be opened."""
         if self._open is None or self._open.closed:
             self._open = self._connect()
         return self._open
 
 
-def _without_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
+def _without_savepoint(work: Work, tx: PostgresTransaction, connection: PostgresConnection) -> Outcome | None:
     """Do one piece; raise PartialChange if it failed after a change, or in a way that ended the transaction."""
     touched, deferred = tx.touched, tx.deferred()
     try:
@@ -131,7 +190,7 @@ def _without_savepoint(work: Work, tx: PostgresTransaction, connection: Connecti
         return None, error
 
 
-def _with_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
+def _with_savepoint(work: Work, tx: PostgresTransaction, connection: PostgresConnection) -> Outcome | None:
     try:
         with tx.nested():
             return work(tx), None

@@ -1,48 +1,45 @@
-"""Migrate a PostgreSQL database to the newest schema. The table ``schema_step`` has the steps that were done."""
+"""Migrate a PostgreSQL database, and prevent that programs use it afterwards that a step excludes.
+
+Each session of a program holds a shared lock for its program as long as it is open, so a write needs no check. A step that
+excludes older programs takes their locks alone. So the step waits for the end of their sessions. A session that an older
+program opens meanwhile waits for the end of the step, and then finds a schema that it can't use.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import psycopg
 
+from ingestd.process.postgres_address import PostgresAddress
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage import migrations
-from workspaced.storage.address import PostgresAddress
+from workspaced.storage import migrations, schema
 from workspaced.storage.port import StorageUnusable
-from workspaced.storage.postgres import Connection, connect
+from workspaced.storage.postgres import PostgresTransaction, as_problem
+from workspaced.storage.postgres_connection import PostgresConnection, connect, wait_for_standby
 
 _LOCK_WAIT = "2s"
 _PAUSE_SECONDS = 1.0
 _LOCK = 0x776F726B73706163  # "workspac": the advisory lock of a migration
+_PROGRAMS = 0x73636865  # "sche": the first number of the advisory locks of programs; the second is their newest step
 
 
-def reached(connection: Connection) -> int:
-    """Return the last migration step that was done; 0 for an empty database."""
-    row = connection.execute("SELECT to_regclass('schema_step') IS NOT NULL").fetchone()
-    if row is None or not row[0]:
-        return 0
-    row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_step").fetchone()
-    return int(row[0]) if row else 0
-
-
-def require_head(connection: Connection, address: PostgresAddress) -> None:
-    """Check that the database has the schema of this program.
+def enter(connection: PostgresConnection, address: PostgresAddress) -> None:
+    """Check that this program can use the database. After that, it can until the connection ends.
 
     Raises:
-        UnavailableProblem: it has another schema; the message says what to do.
+        UnavailableProblem: it can't use the database; the message says what to do.
     """
-    version = reached(connection)
-    if version > migrations.head():
-        raise UnavailableProblem("schema_ahead", migrations.newer(f"The database {address}", version), retry_seconds=5)
-    if version < migrations.head():
-        raise UnavailableProblem(
-            "schema_behind",
-            f"The database {address} has schema {version}, but this program needs {migrations.head()}. "
-            "Run `workspaced migrate` with the same database.",
-            retry_seconds=5,
-        )
+    try:
+        connection.execute(f"SELECT pg_advisory_lock_shared({_PROGRAMS}, {migrations.head()})")
+        schema.require_usable(PostgresTransaction(connection, write=False, has_begun=True), f"The database {address}")
+    except psycopg.errors.LockNotAvailable as error:
+        sentence = f"The database {address} is being migrated: try again in a moment."
+        raise UnavailableProblem("storage_busy", sentence) from error
+    except psycopg.Error as error:
+        raise as_problem(error) from error
 
 
 def migrate(
@@ -54,69 +51,97 @@ def migrate(
     `_LOCK_WAIT` and is tried again after a pause, in which other requests run. ``on_wait`` gets a sentence at the first time.
 
     Raises:
-        StorageUnusable: a newer program wrote the database, this user may not change it, or another session held a lock for
-            ``give_up_seconds``.
-        UnavailableProblem: the server can't be reached.
+        StorageUnusable: a newer program wrote the database, this user may not change it, or for ``give_up_seconds`` another
+            session held a lock, or a program used the database that the step excludes.
+        UnavailableProblem: the server can't be reached or was lost, or a synchronous standby is missing.
     """
     connection = connect(address)
+    name = f"The database {address}"
     try:
         connection.execute("SET lock_timeout = 0")  # a migration by another process may take long
-        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        connection.execute_long(b"SELECT pg_advisory_lock(%d)" % _LOCK)
         connection.execute(f"SET lock_timeout = '{_LOCK_WAIT}'")
-        before = reached(connection)
-        if before > migrations.head():
-            raise StorageUnusable(migrations.newer(f"The database {address}", before))
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS schema_step (number bigint PRIMARY KEY, at timestamptz NOT NULL)"
-        )
-        for number, sql in migrations.steps("postgres"):
-            if number > before:
-                _run_step(connection, address, number, sql, on_wait=on_wait, give_up_seconds=give_up_seconds)
+        before = schema.reached(PostgresTransaction(connection, write=False, has_begun=True))
+        if sentence := schema.too_new(name, before):
+            raise StorageUnusable(sentence)
+        for step in migrations.steps("postgres"):
+            if step.number > before.number:
+                _run_step(connection, name, step, on_wait=on_wait, give_up_seconds=give_up_seconds)
+        wait_for_standby(connection)
     except psycopg.Error as error:
+        if connection.closed:
+            raise UnavailableProblem(
+                "storage_lost",
+                f"The connection to the database {address} was lost ({' '.join(str(error).split())}). Run `workspaced migrate` "
+                "again: it continues after the last step that was done.",
+            ) from error
         raise StorageUnusable(
-            f"The database {address} can't be brought to schema {migrations.head()} ({' '.join(str(error).split())}). "
-            "What was begun of the step that failed is undone. The user must own the database or its schema."
+            f"{name} can't be brought to schema {migrations.head()} ({' '.join(str(error).split())}). "
+            "The failed step is undone. The user must own the database or its schema."
         ) from error
     else:
-        return before, migrations.head()
+        return before.number, max(before.number, migrations.head())
     finally:
         connection.close()
 
 
+class _Blocker(NamedTuple):
+    """Why a step can't be done now, and what ends that."""
+
+    sessions: str
+    remedy: str
+
+
 def _run_step(
-    connection: Connection,
-    address: PostgresAddress,
-    number: int,
-    sql: str,
+    connection: PostgresConnection,
+    name: str,
+    step: migrations.MigrationStep,
     *,
     on_wait: Callable[[str], None],
     give_up_seconds: float,
 ) -> None:
-    """Run a step, again while other sessions hold locks; raise StorageUnusable after ``give_up_seconds``."""
+    """Run a step, again while other sessions are in its way; raise StorageUnusable after ``give_up_seconds``."""
     begun = time.monotonic()
     is_reported = False
-    while True:
-        try:
-            with connection.transaction():
-                connection.execute(sql.encode())
-                connection.execute("INSERT INTO schema_step VALUES (%s, now())", [number])
-        except psycopg.errors.LockNotAvailable:
-            holders = _open_transactions(connection)
-            if time.monotonic() - begun >= give_up_seconds:
-                raise StorageUnusable(
-                    f"The database {address} was not brought to schema {number}, because other sessions have used its tables "
-                    f"for {give_up_seconds:.0f} seconds: {holders}. Nothing of the step was done. End these sessions, for "
-                    "example with pg_terminate_backend, or wait for their end; then run `workspaced migrate` again."
-                ) from None
-            if not is_reported:
-                is_reported = True
-                on_wait(f"Schema {number} waits for other sessions that use its tables: {holders}.")
-            time.sleep(_PAUSE_SECONDS)
-        else:
-            return
+    while blocker := _attempt(connection, step):
+        if time.monotonic() - begun >= give_up_seconds:
+            raise StorageUnusable(
+                f"{name} was not brought to schema {step.number} within {give_up_seconds:.0f} seconds, because of "
+                f"{blocker.sessions}. Nothing of the step was done. {blocker.remedy} Then run `workspaced migrate` again."
+            )
+        if not is_reported:
+            is_reported = True
+            on_wait(f"Schema {step.number} waits for {blocker.sessions}.")
+        time.sleep(_PAUSE_SECONDS)
 
 
-def _open_transactions(connection: Connection) -> str:
+def _attempt(connection: PostgresConnection, step: migrations.MigrationStep) -> _Blocker | None:
+    """Run a step. If other sessions block it, nothing is done, and the blocker is returned."""
+    # A lock that is taken without waiting does not delay the sessions that the older programs still open.
+    alone = (
+        f"SELECT bool_and(pg_try_advisory_xact_lock({_PROGRAMS}, program)) "
+        f"FROM generate_series(1, {step.oldest_program - 1}) program"
+    )
+    try:
+        with connection.transaction():
+            if connection.execute(alone).fetchone() != (False,):
+                connection.execute_long(step.sql.encode())
+                schema.record(PostgresTransaction(connection, write=True, has_begun=True), step)
+                return None
+    except psycopg.errors.LockNotAvailable:
+        return _Blocker(
+            f"other sessions that use its tables: {_open_transactions(connection)}",
+            "End these sessions, for example with pg_terminate_backend, or wait for their end.",
+        )
+    return _Blocker(
+        f"programs that don't know schema {step.oldest_program} and use the database: "
+        f"{_older_programs(connection, step.oldest_program)}",
+        "Stop these hosts, or upgrade them to the release before this one. End the sessions of a host that has vanished with "
+        "pg_terminate_backend.",
+    )
+
+
+def _open_transactions(connection: PostgresConnection) -> str:
     """Return the oldest open transactions of other sessions, for people."""
     rows = connection.execute(
         "SELECT pid, usename, coalesce(nullif(application_name, ''), 'no name'), extract(epoch FROM now() - xact_start)::bigint "
@@ -124,4 +149,21 @@ def _open_transactions(connection: Connection) -> str:
         "ORDER BY xact_start LIMIT 5"
     ).fetchall()
     found = [f"process {pid} of {user} ({name}), open for {seconds} s" for pid, user, name, seconds in rows]
+    return "; ".join(found) or "they have ended meanwhile"
+
+
+def _older_programs(connection: PostgresConnection, oldest: int) -> str:
+    """Return the sessions of programs that don't know the step ``oldest``, for people."""
+    rows = connection.execute(
+        "SELECT l.objid, coalesce(host(a.client_addr), 'this server'), coalesce(nullif(a.application_name, ''), 'no name'), "
+        "string_agg(l.pid::text, ', ' ORDER BY l.pid) FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid) "
+        "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s AND l.objid < %s "
+        "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+        "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 5",
+        [_PROGRAMS, oldest],
+    ).fetchall()
+    found = [
+        f"a program that knows schema {known} on {host} ({name}), with the processes {pids} of PostgreSQL"
+        for known, host, name, pids in rows
+    ]
     return "; ".join(found) or "they have ended meanwhile"

@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, Unpack
 
 import psycopg
 import structlog
 
+from ingestd.process.postgres_address import PostgresAddress
+from workspaced.core.clock import SharedClock
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.address import PostgresAddress
+from workspaced.storage.database_clock import database_now
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
-from workspaced.storage.postgres import (
-    CHANNEL,
+from workspaced.storage.postgres import CHANNEL, PostgresTransaction, RolledBack, as_problem, notify, transaction
+from workspaced.storage.postgres_connection import (
     LOCK_SECONDS,
-    Connection,
-    RolledBack,
-    as_problem,
+    PostgresConnection,
     connect,
     connect_to_listen,
-    transaction,
+    wait_for_standby,
 )
 from workspaced.storage.postgres_group import PostgresGroup
-from workspaced.storage.postgres_schema import migrate, require_head
+from workspaced.storage.postgres_room import Room
+from workspaced.storage.postgres_schema import enter, migrate
 from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 __all__ = ["PostgresStore", "migrate", "transact"]
 
 T = TypeVar("T")
 _LISTEN_AGAIN_SECONDS = 1.0
+_MEASURE_SECONDS = 10.0
+_LISTEN_CHECK_SECONDS = 5.0
+_FAILED_SECONDS = 1.0
+"""How long the result of a failed attempt to connect is used again. Work that waits for a thread then fails at once, and makes
+no attempt."""
+_NOTIFY_SECONDS = 0.05
 
 
 def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
@@ -42,11 +52,14 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
     Raises:
         UnavailableProblem: the database is busy, can't be reached, or has another schema than this program.
     """
-    group = PostgresGroup(lambda: _connect(address, lock_seconds=LOCK_SECONDS))
+    channels: set[str] = set()
+    group = PostgresGroup(lambda: _connect(address, lock_seconds=LOCK_SECONDS), announce=channels.update)
     try:
         ((result, error),) = group.perform([work])
         if error is not None:
             raise error
+        with suppress(psycopg.Error):  # the work is done, and other processes also look for changes periodically
+            notify(group.connection(), channels)
         done: T = result
         return done
     finally:
@@ -56,7 +69,8 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
 class PostgresStore(Store):
     """The database as one process uses it: a writer, some readers, one connection that listens. All reconnect.
 
-    Listeners are notified of the commits of all processes, except while the listening connection is lost.
+    Listeners are notified of the commits of this process at once, and of the commits of other processes soon, except while a
+    connection is lost.
     """
 
     def __init__(
@@ -68,14 +82,23 @@ class PostgresStore(Store):
         **options: Unpack[StoreOptions],
     ) -> None:
         """``folder`` is the data folder; ``jitter`` returns random numbers from 0 to 1."""
-        super().__init__(folder, **options)
+        super().__init__(folder, f"The database {address}", **options)
+        self.clock: SharedClock = SharedClock()
+        self._room = Room(options["readers"] + BRIEF_READERS + options["streams"] + 2)  # the writer and the listener
         self._address = address
         self._jitter = jitter
         self._most_idle = options["readers"] + BRIEF_READERS
-        self._idle: list[Connection] = []
+        self._idle: list[PostgresConnection] = []
         self._idle_lock = threading.Lock()
-        self._group = PostgresGroup(self._connect, jitter=jitter)
-        self._listening: asyncio.Task[None] | None = None
+        self._lineage = (0, 0)
+        self._failed: tuple[float, UnavailableProblem] | None = None
+        self._group = PostgresGroup(self._connect_to_write, announce=self._announce_commit, jitter=jitter)
+        self._name = secrets.token_hex(8)
+        self._unsent: set[str] = set()
+        self._unsent_lock = threading.Lock()
+        self._has_unsent = asyncio.Event()
+        self._wake_notifier: Callable[[], object] = self._has_unsent.set
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to accept work. Connections are opened on demand, so the server may start later than this process.
@@ -91,14 +114,20 @@ class PostgresStore(Store):
                 "Give a folder that this user may write to."
             ) from error
         self._start_writer(self._group.perform)
-        self._listening = asyncio.create_task(self._listen())
+        loop = asyncio.get_running_loop()
+        self._wake_notifier = lambda: loop.call_soon_threadsafe(self._has_unsent.set)
+        work = (self._listen(), self._notify(), self._follow_clock())
+        self._tasks = [loop.create_task(one) for one in work]
 
     async def stop(self) -> None:
         """Finish all accepted work and disconnect."""
-        if self._listening:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self._stop_threads()
+        with suppress(UnavailableProblem, psycopg.Error):
+            await asyncio.to_thread(self._send_notifications, self._unsent)
         self._group.close()
         self._close_idle()
 
@@ -126,22 +155,13 @@ class PostgresStore(Store):
             self._close_idle()
             raise as_problem(rolled_back.reason) from rolled_back
 
-    def _check_schema(self) -> None:
-        with self._borrowed() as connection:
-            try:
-                require_head(connection, self._address)
-            except psycopg.Error as error:
-                raise as_problem(error) from error
-
     @staticmethod
     def _check_writable(tx: Transaction) -> None:
         if tx.one("SHOW transaction_read_only") != ("off",):
-            raise UnavailableProblem(
-                "storage_failed", "The database accepts no writes: it is a standby.", retry_seconds=5
-            )
+            raise as_problem(psycopg.errors.ReadOnlySqlTransaction())
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def _borrowed(self) -> Iterator[PostgresConnection]:
         with self._idle_lock:
             connection = self._idle.pop() if self._idle else None
         connection = connection or self._connect()
@@ -149,7 +169,8 @@ class PostgresStore(Store):
             yield connection
         finally:
             with self._idle_lock:
-                kept = not connection.closed and len(self._idle) < self._most_idle
+                is_current = connection.lineage in {(0, 0), self._lineage}
+                kept = not connection.closed and is_current and len(self._idle) < self._most_idle
                 if kept:
                     self._idle.append(connection)
             if not kept:
@@ -161,8 +182,93 @@ class PostgresStore(Store):
         for connection in closed:
             connection.close()
 
-    def _connect(self) -> Connection:
-        return _connect(self._address, lock_seconds=self._busy_seconds)
+    def _connect(self) -> PostgresConnection:
+        failed = self._failed
+        if failed and time.monotonic() - failed[0] < _FAILED_SECONDS:
+            raise failed[1].with_traceback(None)
+        try:
+            connection = _connect(self._address, lock_seconds=self._busy_seconds)
+            with _closed_on_failure(connection):
+                self._require_current(connection)
+                reader = PostgresTransaction(connection, write=False, has_begun=True)
+                self.clock.measure(lambda: database_now(reader))
+        except UnavailableProblem as problem:
+            self._failed = time.monotonic(), problem
+            raise
+        return connection
+
+    def _require_current(self, connection: PostgresConnection) -> None:
+        """Prefer this host from now on, unless it is a primary with a standby that was promoted since.
+
+        Such a server may come back after it was frozen. It would show old data that was changed on the new primary meanwhile.
+
+        Raises:
+            UnavailableProblem: the host is such a former primary.
+        """
+        database, timeline = connection.lineage
+        is_former = database == self._lineage[0] and timeline < self._lineage[1]
+        host, port = connection.info.host, connection.info.port
+        connection.on_silence = partial(self._prefer, host, port, first=False)
+        self._prefer(host, port, first=not is_former)
+        if is_former:
+            raise UnavailableProblem(
+                "storage_failed",
+                f"The server {host}:{port} of the database {self._address} is a former primary: its timeline is {timeline}, but "
+                f"{self._lineage[1]} was used before. Stop it, or make it a standby.",
+                retry_seconds=5,
+            )
+        if timeline and connection.lineage != self._lineage:
+            self._lineage = connection.lineage
+            self._close_idle()
+
+    def _prefer(self, host: str, port: int, *, first: bool) -> None:
+        self._address = self._address.preferring(host, port, first=first)
+
+    def _connect_to_write(self) -> PostgresConnection:
+        connection = self._connect()
+        with _closed_on_failure(connection):
+            wait_for_standby(connection)
+        return connection
+
+    async def _follow_clock(self) -> None:
+        """Measure the database's clock until cancelled, so that the difference stays small, also after the clock was set."""
+        while True:
+            await asyncio.sleep(_MEASURE_SECONDS)
+            try:
+                await self.read_brief(lambda view: self.clock.measure(lambda: database_now(view)))
+            except UnavailableProblem:  # what needs the database reports it
+                continue
+
+    async def require_room(self) -> None:
+        """See `Store.require_room`. It waits for the first attempt of the listening connection."""
+        await self._room.require()
+
+    def _announce_commit(self, channels: Collection[str]) -> None:
+        """Wake the listeners of this process now, and the listeners of other processes soon (`_notify`)."""
+        if channels:
+            self._announce(channels)
+            with self._unsent_lock:
+                self._unsent.update(channels)
+            self._wake_notifier()
+
+    async def _notify(self) -> None:
+        """Send the notifications of commits until cancelled, at most once in `_NOTIFY_SECONDS`: each wakes every process."""
+        while True:
+            await self._has_unsent.wait()
+            self._has_unsent.clear()
+            with self._unsent_lock:
+                channels, self._unsent = self._unsent, set()
+            try:
+                await self._brief.run(partial(self._send_notifications, channels))
+            except (UnavailableProblem, psycopg.Error):  # the other processes also look for changes periodically
+                structlog.get_logger().debug("storage_notification_lost", channels=sorted(channels))
+            await asyncio.sleep(_NOTIFY_SECONDS)
+
+    def _send_notifications(self, channels: Collection[str]) -> None:
+        if not channels:
+            return
+        with self._borrowed() as connection:
+            notify(connection, channels, sender=self._name)
 
     async def _listen(self) -> None:
         """Announce the notifications of all processes until cancelled; after each connect announce all channels."""
@@ -171,28 +277,44 @@ class PostgresStore(Store):
         while True:
             try:
                 async with await connect_to_listen(self._address) as connection:
+                    await self._room.claim(connection)
                     await connection.execute(f"LISTEN {CHANNEL}")
                     if not connected:
                         log.info("storage_heard_again")
                     connected = True
                     self._announce(None)
-                    async for notification in connection.notifies():
-                        self._announce((notification.payload,))
+                    while True:
+                        async for notification in connection.notifies(timeout=_LISTEN_CHECK_SECONDS):
+                            channel, _, sender = notification.payload.partition(" ")
+                            if sender != self._name:
+                                self._announce((channel,))
+                        await connection.execute("SELECT 1")  # fails if the server no longer responds
             except UnavailableProblem as problem:
                 if connected:
                     log.warning("storage_not_heard", reason=problem.detail)
+                self._room.failed(problem)
                 connected = False
             except psycopg.Error:
+                self._room.failed(UnavailableProblem("storage_lost", "The connection to the database was lost."))
                 log.warning("storage_not_heard", reason="the connection was lost")
                 connected = False
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS * (0.5 + self._jitter()))
 
 
-def _connect(address: PostgresAddress, *, lock_seconds: float) -> Connection:
+def _connect(address: PostgresAddress, *, lock_seconds: float) -> PostgresConnection:
     connection = connect(address, lock_seconds=lock_seconds)
-    try:
-        require_head(connection, address)
-    except BaseException:
-        connection.close()
-        raise
+    with _closed_on_failure(connection):
+        enter(connection, address)
     return connection
+
+
+@contextmanager
+def _closed_on_failure(connection: PostgresConnection) -> Iterator[None]:
+    """Close a new connection that can't be used. An error of the driver is raised as the corresponding problem."""
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, psycopg.Error):
+            raise as_problem(error) from error
+        raise

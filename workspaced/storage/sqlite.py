@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.core.sort_keys import natural_key, number_of
-from workspaced.storage.port import NO_VALUES, Row, Transaction, Values, insert_of
+from workspaced.storage.port import NO_VALUES, Row, Transaction, Values
 
 BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
@@ -23,7 +24,7 @@ _DEFERRED_A_STATEMENT = 128
 def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Return an open connection in autocommit mode, so that transactions begin only explicitly.
 
-    It may be used from any thread, by one at a time.
+    Any thread may use it, but only one at a time.
     """
     connection = sqlite3.connect(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -36,7 +37,7 @@ def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SE
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     if readonly:
         connection.execute("PRAGMA query_only = ON")
-    else:  # for the staging table; a reader's sorting may be large, so it uses a file
+    else:  # in memory for the staging table; the sorting of a reader may be large, so it uses a file
         connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
@@ -76,12 +77,10 @@ class SqliteTransaction(Transaction):
         """Insert many rows, hundreds in a statement, which releases the interpreter's lock once instead of once for each row."""
         for start in range(0, len(rows), _ROWS_A_STATEMENT):
             part = rows[start : start + _ROWS_A_STATEMENT]
-            self._connection.execute(
-                insert_of(statement, len(part[0]), len(part), "?"), list(chain.from_iterable(part))
-            )
+            self._connection.execute(_insert_of(statement, len(part[0]), len(part)), list(chain.from_iterable(part)))
 
     def finish(self) -> None:
-        """Insert the deferred rows: hundreds cost little more than one.
+        """Insert the deferred rows together: hundreds of rows take little more time than one row.
 
         They are split into powers of two, because SQLite caches the compiled statement for each number of rows.
         """
@@ -101,12 +100,19 @@ class SqliteTransaction(Transaction):
             self._execute(f"RELEASE {savepoint}")
 
 
+@lru_cache(maxsize=128)
+def _insert_of(statement: str, columns: int, rows: int) -> str:
+    """Return the INSERT of several rows."""
+    row = f"({','.join(['?'] * columns)})"
+    return f"{statement} {','.join([row] * rows)}"
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteTransaction]:
     """Run one transaction: committed when the block ends, rolled back when it raises.
 
-    A writing transaction takes the lock at once: one that first reads and then writes fails under concurrency whatever the
-    timeout is (contract P1).
+    A writing transaction takes the lock at once: a transaction that first reads and then writes fails under concurrency, with
+    any timeout (contract P1).
 
     Raises:
         UnavailableProblem: SQLite failed (busy after its timeout, disk full, input/output error).

@@ -5,48 +5,76 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import BinaryIO, TypeVar, Unpack
 
-from workspaced.core.problems import UnavailableProblem
-from workspaced.storage import migrations
+from workspaced.storage import migrations, schema
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
-from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
+from workspaced.storage.sqlite import BUSY_SECONDS, SqliteTransaction, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
 from workspaced.storage.store import BRIEF_READERS, Store, StoreOptions
 
 T = TypeVar("T")
+_PAUSE_SECONDS = 0.05
 
 
-def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Return a connection to a database in WAL mode with the newest schema; create what is missing.
+@contextmanager
+def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
+    """Open a database in WAL mode with the newest schema; create what is missing. In the block no other process migrates it.
 
     Raises:
         StorageUnusable: the folder or file can't be used; the message has the reason and what to do.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
-        with (path.parent / f"{path.name}.lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            connection = connect(path, busy_seconds=busy_seconds)
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                run_steps(connection, name=str(path))
-            except BaseException:
-                connection.close()
-                raise
-            path.chmod(0o600)
-            return connection
-    except OSError as error:
-        raise StorageUnusable(
-            f"The data folder {path.parent} can't be used ({error.strerror or error}). "
-            "Give a folder that this user may write to."
-        ) from error
-    except sqlite3.Error as error:
-        raise _unusable(path, error) from error
+    with ExitStack() as stack:
+        try:
+            connection = _open(path, stack, busy_seconds)
+        except OSError as error:
+            raise StorageUnusable(
+                f"The data folder {path.parent} can't be used ({error.strerror or error}). "
+                "Give a folder that this user may write to."
+            ) from error
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
+        yield connection
+
+
+def _open(path: Path, stack: ExitStack, busy_seconds: float) -> sqlite3.Connection:
+    """Return the connection, which ``stack`` closes, after it was migrated."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
+    with (path.parent / f"{path.name}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        use = stack.enter_context((path.parent / f"{path.name}.use").open("ab"))
+        fcntl.flock(use, fcntl.LOCK_SH)
+        connection = stack.enter_context(closing(connect(path, busy_seconds=busy_seconds)))
+        connection.execute("PRAGMA journal_mode = WAL")
+        if missing := _missing_steps(connection, path):
+            _use_alone(use, path, busy_seconds)
+            for step in missing:
+                _run_step(connection, step)
+            fcntl.flock(use, fcntl.LOCK_SH)
+        path.chmod(0o600)
+        return connection
+
+
+def _use_alone(use: BinaryIO, path: Path, seconds: float) -> None:
+    """Wait until no other process uses the database; raise StorageUnusable after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise StorageUnusable(
+                    f"The database {path} needs schema {migrations.head()}, but another workspaced uses it. Stop that "
+                    "service or command, and try again."
+                ) from None
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> StorageUnusable:
@@ -65,13 +93,13 @@ def migrate(path: Path) -> tuple[int, int]:
     """
     before = 0
     if path.exists():
-        with _opened(path) as connection:
+        with closing(connect(path, readonly=True)) as connection:
             try:
-                before = reached(connection)
+                before = schema.reached(SqliteTransaction(connection)).number
             except sqlite3.Error as error:
                 raise _unusable(path, error) from error
-    open_database(path).close()
-    return before, migrations.head()
+    with open_database(path):
+        return before, max(before, migrations.head())
 
 
 def transact(path: Path, work: Callable[[Transaction], T]) -> T:
@@ -81,12 +109,8 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
         StorageUnusable: the folder or file can't be used.
         UnavailableProblem: the database is busy.
     """
-    connection = open_database(path)
-    try:
-        with transaction(connection, write=True) as tx:
-            return work(tx)
-    finally:
-        connection.close()
+    with open_database(path) as connection, transaction(connection, write=True) as tx:
+        return work(tx)
 
 
 class SqliteStore(Store):
@@ -97,24 +121,26 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, **options: Unpack[StoreOptions]) -> None:
         """Use the file ``path`` in the data folder."""
-        super().__init__(path.parent, **options)
+        super().__init__(path.parent, f"The database {path}", **options)
         self._path = path
         self._reader_count = options["readers"] + BRIEF_READERS
         self._idle: list[sqlite3.Connection] = []
-        self._write_connection: sqlite3.Connection | None = None
+        self._connected = ExitStack()
 
     async def start(self) -> None:
         """Open the file, and migrate its schema. Raises StorageUnusable: it can't be used."""
-        connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
-        self._write_connection = connection
+        opening = open_database(self._path, busy_seconds=self._busy_seconds)
+        connection = await asyncio.to_thread(self._connected.enter_context, opening)
         self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
         self._start_writer(SqliteGroup(connection, announce=self._announce).perform)
+
+    async def require_room(self) -> None:
+        """See `Store.require_room`: a file permits any number."""
 
     async def stop(self) -> None:
         """Finish all accepted work and close the file."""
         await self._stop_threads()
-        if self._write_connection:
-            self._write_connection.close()
+        self._connected.close()
         while self._idle:
             self._idle.pop().close()
 
@@ -127,54 +153,36 @@ class SqliteStore(Store):
             self._idle.append(connection)
 
     def _steps(self, query: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
-        with _opened(self._path) as connection, transaction(connection, write=False) as view:
+        with (
+            closing(connect(self._path, readonly=True)) as connection,
+            transaction(connection, write=False) as view,
+        ):
             yield from query(view)
-
-    def _check_schema(self) -> None:
-        reached = self._query(lambda reader: reader.one("PRAGMA user_version"))
-        if reached is None or reached[0] != migrations.head():
-            raise UnavailableProblem(
-                "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
-            )
 
     @staticmethod
     def _check_writable(tx: Transaction) -> None:
         tx.one("SELECT 1")  # the transaction itself takes the write lock
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = connect(path, readonly=True)
+def _missing_steps(connection: sqlite3.Connection, path: Path) -> list[migrations.MigrationStep]:
+    """Return the steps that were not done; raise StorageUnusable if this program is too old for the file."""
+    reached = schema.reached(SqliteTransaction(connection))
+    if sentence := schema.too_new(f"The database {path}", reached):
+        raise StorageUnusable(sentence)
+    return [step for step in migrations.steps("sqlite") if step.number > reached.number]
+
+
+def _run_step(connection: sqlite3.Connection, step: migrations.MigrationStep) -> None:
+    """Run a step in an exclusive transaction."""
+    connection.execute("BEGIN EXCLUSIVE")
     try:
-        yield connection
-    finally:
-        connection.close()
-
-
-def reached(connection: sqlite3.Connection) -> int:
-    """Return the last migration step that was done; 0 for an empty database."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def run_steps(connection: sqlite3.Connection, *, name: str) -> None:
-    """Run the missing steps, each in an exclusive transaction. ``name`` is the file, for error messages.
-
-    Raises:
-        StorageUnusable: a newer program wrote the file.
-    """
-    if (version := reached(connection)) > migrations.head():
-        raise StorageUnusable(migrations.newer(name, version))
-    for number, sql in migrations.steps("sqlite"):
-        connection.execute("BEGIN EXCLUSIVE")
-        try:
-            if reached(connection) < number:  # read inside the lock: another process may have done the step meanwhile
-                for statement in _statements(sql):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number}")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        for statement in _statements(step.sql):
+            connection.execute(statement)
+        schema.record(SqliteTransaction(connection), step)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _statements(sql: str) -> list[str]:

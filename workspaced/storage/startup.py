@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from workspaced.core.problems import UnavailableProblem
-from workspaced.storage.port import PasswordRefused, StorageUnusable
+from workspaced.storage.port import StorageRefused, StorageUnusable, no_response
 
 _AGAIN_SECONDS = 1.0
+_ATTEMPT_SECONDS = 10.0
+"""The service serves /readyz after this time, although the first attempt still waits, for example for a standby."""
 
 
 class Startup:
@@ -21,42 +23,52 @@ class Startup:
         self._step = step
         self._done = asyncio.Event()
         self._stopped = asyncio.Event()
-        self._last_reason = ""
+        self._problem: UnavailableProblem | None = None
 
     async def first(self) -> None:
-        """Try the step for the first time. A refused password is an error here, because the operator is there to correct it.
+        """Try the step for the first time. `StorageRefused` is an error here, because the operator is there to correct it.
 
         Raises:
-            StorageUnusable: the step can never be done, or not with this password.
+            StorageUnusable: the step can never be done, or not before a correction.
         """
-        await self._attempt(retryable=lambda problem: not isinstance(problem, PasswordRefused))
+        await self._attempt(retryable=lambda problem: not isinstance(problem, StorageRefused))
 
     async def _attempt(self, *, retryable: Callable[[UnavailableProblem], bool]) -> None:
         """Try the step once, and log why it can't be done now; raise StorageUnusable if it can never be done."""
         try:
-            await self._step()
-        except UnavailableProblem as problem:
+            async with asyncio.timeout(_ATTEMPT_SECONDS):
+                await self._step()
+        except (UnavailableProblem, TimeoutError) as reason:
+            problem = reason if isinstance(reason, UnavailableProblem) else no_response(_ATTEMPT_SECONDS)
             if not retryable(problem):
-                raise StorageUnusable(problem.detail) from problem
-            if problem.detail != self._last_reason:
+                raise StorageUnusable(problem.detail) from reason
+            if self._problem is None or problem.detail != self._problem.detail:
                 structlog.get_logger().warning("service_waits", code=problem.code, reason=problem.detail)
-            self._last_reason = problem.detail
+            self._problem = problem
         else:
-            if self._last_reason:
+            if self._problem:
                 structlog.get_logger().info("service_ready")
             self._done.set()
 
+    def require_done(self) -> None:
+        """Check that the step is done.
+
+        Raises UnavailableProblem: it is not done; the problem has the reason of the last attempt.
+        """
+        if not self._done.is_set():
+            raise self._problem or UnavailableProblem("starting", "The service is starting.", retry_seconds=1)
+
     async def retry_until_ready(self) -> None:
-        """Retry the step until it is done, or `stop` is called."""
+        """Retry the step until it is done, or `stop` is called. Raises StorageUnusable: it can never be done."""
         while not self._done.is_set() and not self._stopped.is_set():
             try:
                 await asyncio.wait_for(self._stopped.wait(), _AGAIN_SECONDS)
             except TimeoutError:
                 try:
                     await self._attempt(retryable=lambda _problem: True)
-                except StorageUnusable as error:  # it stays unready; each further attempt would log the same
+                except StorageUnusable as error:
                     structlog.get_logger().error("storage_unusable", reason=str(error))
-                    return
+                    raise
 
     async def then(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run the work after the step is done; not at all if `stop` is called before."""

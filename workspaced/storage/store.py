@@ -9,15 +9,19 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Required, TypedDict, TypeVar, cast
 
+from workspaced.core.clock import Clock
 from workspaced.core.problems import UnavailableProblem
+from workspaced.storage import schema
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, CommitObserver, GroupCommit, Perform
-from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction, no_response
 
 T = TypeVar("T")
 _END = object()
 BRIEF_READERS = 2
 """How many queries of `Store.read_brief` run at once."""
+CHECK_SECONDS = 3.0
+"""After this time `Store.check` has failed."""
 STREAM_THREADS = 4
 """How many streams read from the database at once; other streams wait for their next rows."""
 
@@ -42,6 +46,7 @@ class Store(ABC):
     def __init__(
         self,
         folder: Path,
+        name: str,
         *,
         readers: int,
         streams: int,
@@ -49,8 +54,11 @@ class Store(ABC):
         group_callers: int = GROUP_CALLERS,
         observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``folder`` is the data folder, which `check` tests; for the options see `StoreOptions`."""
+        """``folder`` is the data folder, which `check` tests; ``name`` is the database for people; options: `StoreOptions`."""
+        self.clock = Clock()
+        """The clock of stored times. For a shared database it is the clock of the database, so that all hosts agree."""
         self._folder = folder
+        self._name = name
         self._busy_seconds = busy_seconds
         self._group_callers = group_callers
         self._observer = observer
@@ -88,7 +96,7 @@ class Store(ABC):
         return await self._brief.run(lambda: self._query(query))
 
     async def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
-        """Yield what the query yields, in one consistent view, which is held until the iterator ends or is closed.
+        """Yield the rows of the query, in one consistent view, which is held until the iterator ends or is closed.
 
         Each stream has its own connection, so a slow client takes no reader from other callers.
         """
@@ -117,7 +125,7 @@ class Store(ABC):
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
         """Call ``wake`` on this event loop after each commit that notifies the channel.
 
-        Commits of this process are always reported. Those of other processes may be missed, so a listener must also look
+        Commits of this process are always reported. Commits of other processes may be missed, so a listener must also look
         periodically.
         """
         self._listeners.append((channel, asyncio.get_running_loop(), wake))
@@ -128,9 +136,22 @@ class Store(ABC):
         Raises:
             UnavailableProblem: one of them fails; the message says which.
         """
-        await self._brief.run(self._check_schema)
-        await asyncio.to_thread(try_disk, self._folder)
-        await self.write(self._check_writable)
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self.read_brief(lambda reader: schema.require_usable(reader, self._name))
+                await asyncio.to_thread(try_disk, self._folder)
+                await self.write(self._check_writable)
+        except TimeoutError:
+            raise no_response(CHECK_SECONDS) from None
+
+    @abstractmethod
+    async def require_room(self) -> None:
+        """Check that the database permits the connections of this process.
+
+        Raises:
+            StorageUnusable: it permits fewer.
+            UnavailableProblem: other hosts hold the remaining connections, or the database can't be reached.
+        """
 
     def _announce(self, channels: Collection[str] | None) -> None:
         """Call the callbacks of the channels, or (None) all callbacks. May be called from any thread."""
@@ -159,11 +180,7 @@ class Store(ABC):
 
     @abstractmethod
     def _steps(self, query: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
-        """Yield what a query yields, in a transaction on a connection of its own."""
-
-    @abstractmethod
-    def _check_schema(self) -> None:
-        """Raise UnavailableProblem if the database does not have this program's schema."""
+        """Yield the rows of a query, in a transaction on a separate connection."""
 
     @staticmethod
     @abstractmethod
@@ -187,7 +204,7 @@ class _ReaderThreads:
 
 
 async def _iterate_on_threads(threads: Executor, steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
-    """Yield what the generator yields; close it with this one, even if it is left early."""
+    """Yield the items of the generator, and close it at the end, even if the caller stops early."""
     loop = asyncio.get_running_loop()
     step: asyncio.Future[T | object] = loop.run_in_executor(threads, next, steps, _END)
     try:

@@ -7,30 +7,41 @@ from __future__ import annotations
 
 from ingestd.wire.writer import Writer
 from workspaced.storage.incremental_job import repeat
-from workspaced.storage.port import Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
 KEPT_DAYS = 400
-"""A row is dropped this time after it rose: no request is in flight that long. A writer that still sends gets a new row."""
+"""A row is dropped this time after it rose: no request takes so much time. A writer that still sends gets a new row."""
 
 
 def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:
     """Return the newest rank of a writer, at least that of ``writer``, and whether this call has raised it.
 
-    Until the transaction ends, no other one can raise it. ``now``: milliseconds since 1970. A workspace that does not exist
-    keeps nothing.
+    Until the transaction ends, no other transaction can raise the rank. ``now``: milliseconds since 1970. A workspace that does
+    not exist keeps nothing.
     """
     values = {"workspace": workspace, "name": writer.name, "epoch": writer.epoch, "attempt": writer.attempt}
     row = tx.one(_SQL["find"], values)
     if row is None:
         if tx.run(_SQL["raise"], {**values, "now": now}):
             return writer, True
-        # Another transaction has raised it since, or there is no such workspace.
+        # Another transaction has raised the rank meanwhile, or there is no such workspace.
         row = tx.one(_SQL["find"], values)
     return (writer if row is None else Writer(name=writer.name, epoch=row[0], attempt=row[1])), False
+
+
+def raise_everywhere(tx: Transaction, writer: Writer, *, now: int) -> None:
+    """Raise a writer in all workspaces, except where it is newer. ``now``: milliseconds since 1970."""
+    values = {"name": writer.name, "epoch": writer.epoch, "attempt": writer.attempt, "now": now}
+    tx.run(_SQL["raise_everywhere"], values)
+
+
+def newest_epoch(reader: ReadTransaction, name: str) -> int:
+    """Return the newest epoch of a writer in any workspace; 1 if it has none."""
+    return int(reader.existing(_SQL["newest_epoch"], {"name": name})[0])
 
 
 async def drop_older(store: Store, *, before: int) -> int:

@@ -34,7 +34,8 @@ from workspaced.ui.sessions import Session, Sessions
 _NO_STORE: Final = ("Cache-Control", "no-store")
 _FORM_FIELDS: Final = 40
 _LONG_FORM_FIELDS: Final = 1_040
-"""Of a form that may be longer than `FORM_BYTES`: each selected option of up to 1 000 is a field."""
+"""The maximum number of fields of a form that may be longer than `FORM_BYTES`. Each selected option, of up to 1 000, is a
+field."""
 _PROOF_HEADER: Final = "X-Form-Token"
 _SIGN_IN: Final = "/ui/sign-in"
 

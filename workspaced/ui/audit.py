@@ -1,4 +1,4 @@
-"""The audit log: who did what and when, of one workspace or of all."""
+"""The audit log, of one workspace or of all: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ GROUPS: Final = {
     "block.*": "Blocks",
     "cloud_storage.*": "Files",
     "webhook.*": "Webhooks",
+    "writer_lease.*": "Leases of writers",
 }
 _PAGE_LENGTH: Final = 100
 _PARTS: Final = {"data_sink": "sinks", "block": "blocks", "cloud_storage.file": "files"}
@@ -29,7 +30,7 @@ _ENDS: Final = (".deleted", ".purged")
 
 
 async def show_log(request: PageRequest) -> PageView:
-    """Show rows of the audit log, the newest first; without a workspace in the query those of all workspaces.
+    """Show rows of the audit log, the newest first; without a workspace in the query, the rows of all workspaces.
 
     Raises:
         PageRefused: the key may not read these rows.

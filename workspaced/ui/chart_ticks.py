@@ -36,7 +36,8 @@ _DIGITS: Final = 15
 class Tick:
     """A tick: its place as a share of the axis, from 0 at the left or at the top, and its label.
 
-    Of a time: the instant in milliseconds since 1970, and its precision: ``ms``, ``s``, ``min``, ``day`` or ``month``.
+    For a tick of a time: the instant in milliseconds since 1970, and its precision: ``ms``, ``s``, ``min``, ``day`` or
+    ``month``.
     """
 
     share: float
@@ -75,7 +76,7 @@ def time_ticks(begin: int, end: int) -> Sequence[Tick]:
 
 
 def _months(begin: int, end: int) -> Iterator[int]:
-    """Yield the beginnings of months around a long range of time, at least those in it."""
+    """Yield the beginnings of months around a long range of time, at least of the months in it."""
     months = (end - begin) / (30 * _DAY)
     step = next((one for one in _MONTH_STEPS if months / one <= _TIMES), _MONTH_STEPS[-1])
     month = int(stamp(begin)[:4]) * 12 // step * step

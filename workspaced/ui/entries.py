@@ -13,6 +13,7 @@ from workspaced.http.pagination import Cursor
 from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.ui.addresses import address
+from workspaced.ui.fed_entries import consequence, warning_of_several
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error, parse_response
 from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.renderer import PageView, page_view, title_of
@@ -20,8 +21,9 @@ from workspaced.ui.workspaces import SEARCHED, SECTION, shown_icon
 
 PAGE_LENGTH: Final = 100
 EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
-SEARCH_SECONDS: float = 0.3
-"""A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
+SEARCH_SECONDS: float = 0.04
+"""If a search finds nothing in a part of the entries, it examines further parts for this time. Then its page is shown, and
+continues the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ _SORTS: Final[Mapping[str, EntrySort]] = {
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """A filter of entries: the parameter of the page and of the API, and the field of the form. ``kind``: that of an input."""
+    """A filter of entries: the parameter of the page and of the API, and the field of the form.
+
+    ``kind``: the type of the input.
+    """
 
     name: str
     parameter: str
@@ -68,6 +73,16 @@ _FILTERS: Final = (
     EntryFilter("least", "valueFrom", "Value from", "number"),
     EntryFilter("most", "valueUntil", "Value until", "number"),
 )
+
+
+_UNSORTED: Final[Mapping[str, str]] = {
+    "too_many_to_sort": (
+        "This data sink has too many entries for this order, so they are sorted by key. "
+        "Filter by the beginning of the key to sort a part of them."
+    ),
+    "bad_sorted_by": "The results of a search of values are sorted by key.",
+}
+"""Why entries are sorted by key instead, by the code of the API's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +130,7 @@ class EntryRange:
 
     @property
     def chosen(self) -> dict[str, str]:
-        """Return the query of pages with the same search and order, without what is so by default."""
+        """Return the query of pages with the same search and order, without default values."""
         searched = self.searched if self.search and self.searched != "key" else ""
         sort = self.sort if self.sort != "key" else ""
         return {"search": self.search, "in": searched, "sort": sort, **self.filters}
@@ -150,12 +165,9 @@ async def show_sink(request: PageRequest) -> PageView:
     try:
         found = await request.get(*entry_range.path, **entry_range.query)
     except PageRefused as refused:
-        if refused.code != "too_many_to_sort":
+        if refused.code not in _UNSORTED:
             raise
-        problem = (
-            "This data sink has too many entries for this order, so they are sorted by key. "
-            "Filter by the beginning of the key to sort a part of them."
-        )
+        problem = _UNSORTED[refused.code]
         entry_range = dataclasses.replace(entry_range, sort="key", list_page=PagePosition(take=PAGE_LENGTH, skip=0))
         found = await request.get(*entry_range.path, **entry_range.query)
     named = await named_exactly(request.api, entry_range, found)
@@ -163,6 +175,10 @@ async def show_sink(request: PageRequest) -> PageView:
     while not named and not found.record["entries"] and found.next_cursor and time.monotonic() < deadline:
         further = dataclasses.replace(entry_range.list_page, cursor=found.next_cursor)
         entry_range = dataclasses.replace(entry_range, list_page=further)
+        found = await request.get(*entry_range.path, **entry_range.query)
+    if _finds_no_key(entry_range, found, named):
+        begin = PagePosition(take=PAGE_LENGTH, skip=0)
+        entry_range = dataclasses.replace(entry_range, searched="value", sort="key", list_page=begin)
         found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
@@ -191,22 +207,30 @@ async def show_sink(request: PageRequest) -> PageView:
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
         selection=entry_range.address("selection", **here),
+        fed=consequence(sink),
+        some_fed=warning_of_several(sink),
         csv_all=entry_range.address("entries.csv"),
         **part_values(entry_range, found, named),
     )
 
 
+def _finds_no_key(entry_range: EntryRange, found: ApiResponse, named: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a search has looked at all keys, and none of them has the text: its values are searched next."""
+    has_found = named or found.record["entries"] or found.next_cursor or entry_range.list_page.skip
+    return bool(entry_range.search) and entry_range.searched == "key" and not has_found
+
+
 async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
     """Return the entry with the searched text as its key, if it is on a later page.
 
-    A search reads a part of a large sink, but an entry is found by its key at once, and is shown first.
+    A search reads only a part of a large sink, but an entry with exactly this key is found at once, and shown first.
     """
     key = entry_range.search
     if not key or entry_range.filters or not found.next_cursor or entry_range.list_page.cursor:
         return []
     if any(entry["key"] == key for entry in found.record["entries"]):
         return []
-    response = await api.request("GET", *entry_range.path, key, counted=False)
+    response = await api.request("GET", *entry_range.path, key, query={"origin": "true"}, counted=False)
     entry = (await parse_response(response)).value if response.status == 200 else None
     return [entry] if isinstance(entry, dict) else []
 
@@ -232,7 +256,10 @@ def part_values(entry_range: EntryRange, found: ApiResponse, named: Sequence[Map
 
 
 def _stopped(entry_range: EntryRange, found: ApiResponse) -> str:
-    """Return the key at which a search stopped before its page was full; empty if it did not, or not in the order of keys."""
+    """Return the key at which a search stopped before its page was full.
+
+    Empty if it did not stop, or if the order is not by keys.
+    """
     if not found.next_cursor or len(found.record["entries"]) >= entry_range.list_page.take:
         return ""
     return Cursor.decoded(found.next_cursor).position[0] if _SORTS[entry_range.sort].member == "key" else ""
@@ -257,7 +284,7 @@ async def show_entry(request: PageRequest) -> PageView:
 
 
 async def csv(request: PageRequest) -> Response:
-    """Return the entries in the API's CSV, unchanged; with ``take``, those of one page.
+    """Return the entries in the API's CSV, unchanged; with ``take``, the entries of one page.
 
     Raises:
         PageRefused: the API responds with an error.

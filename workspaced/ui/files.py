@@ -85,7 +85,7 @@ async def download(request: PageRequest) -> Response:
 
 
 async def retry(request: PageRequest) -> Response:
-    """Repeat the conversion, then show the file; with ``force`` in the form one in progress is stopped."""
+    """Repeat the conversion, then show the file; with ``force`` in the form, a conversion in progress is stopped."""
     body = {"force": True} if checked(request.form, "force") else None
     await request.send("POST", "cloud-storage", "retry-conversion", request.names["file"], body=body)
     return see_other(address("workspaces", request.names["workspace"], "files", request.names["file"], queued=1))

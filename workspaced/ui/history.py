@@ -1,4 +1,4 @@
-"""The history of a sink: what is kept, the changes of an entry, and the differences between two moments."""
+"""The history of a sink: its settings, the changes of an entry, and the differences between two moments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.settings.model import MOST_CHANGES, MOST_DAYS
 from workspaced.ui.addresses import address, see_other
+from workspaced.ui.fed_entries import ANY, warning
 from workspaced.ui.moments import moment_stamp
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, parse_response
 from workspaced.ui.recorded_series import chart_view, entry_history_path, recorded_series, series_of
@@ -23,7 +24,7 @@ _PAGES_SEARCHED: Final = 3
 
 
 async def show_history(request: PageRequest, refused: PageRefused | None = None) -> PageView:
-    """Show what is kept of a sink's history and, if the query has moments, what differs between them.
+    """Show the settings of a sink's history and, if the query has two moments, the differences between them.
 
     ``refused``: the API has refused the settings of a form, which is shown again with what its user has typed.
     """
@@ -55,6 +56,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
         begun=(kept["knownFrom"] or "").rstrip("Z"),
         until=until,
         wrong=wrong,
+        any_fed=ANY,
         is_later="cursor" in request.query,
         comparison=found.record if found else None,
         next=_next(request, found, since=since, to=found.record["until"].rstrip("Z")) if found else "",
@@ -64,7 +66,7 @@ async def show_history(request: PageRequest, refused: PageRefused | None = None)
 
 
 async def configure(request: PageRequest) -> PageView | Response:
-    """Set what is kept of a sink's history, then show it; after a mistake show the form again."""
+    """Change the settings of a sink's history, then show them; after a mistake show the form again."""
     names = request.names
     body = {name: _number(request.form.get(name, "")) for name in ("changes", "days")}
     try:
@@ -81,6 +83,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
     cursor = request.query.get("cursor", "")
     found = await _changes(request, cursor)
     may_push = request.may(DATA_SINKS_PUSH)
+    present = await _present_entry(request) if may_push else {}
     view = None
     if not cursor and _count_numbers(found.value) > 1:
         series = await recorded_series(request, key, kept) if found.next_cursor else series_of(key, found, kept)
@@ -96,7 +99,8 @@ async def show_entry_history(request: PageRequest) -> PageView:
         key=key,
         kept=kept,
         changes=found.value,
-        shown=await _present_digest(request) if may_push else "",
+        shown=entry_digest(present) if present else "",
+        warning=warning(sink, present),
         cursor=cursor,
         may_push=may_push,
         is_later=bool(cursor),
@@ -105,14 +109,12 @@ async def show_entry_history(request: PageRequest) -> PageView:
     )
 
 
-async def _present_digest(request: PageRequest) -> str:
-    """Return the digest of the entry of the URL; empty if there is none."""
+async def _present_entry(request: PageRequest) -> Mapping[str, Any]:
+    """Return the entry of the URL with its origin; empty if there is none."""
     names = request.names
     path = ("workspace", names["workspace"], "data-sink", names["sink"], names["key"])
-    response = await request.api.request("GET", *path, counted=False)
-    if response.status == NotFoundProblem.status:
-        return ""
-    return entry_digest((await parse_response(response)).record)
+    response = await request.api.request("GET", *path, query={"origin": "true"}, counted=False)
+    return {} if response.status == NotFoundProblem.status else (await parse_response(response)).record
 
 
 async def find_former(request: PageRequest) -> Mapping[str, Any]:
@@ -141,10 +143,10 @@ async def _changes(request: PageRequest, cursor: str) -> ApiResponse:
 
 
 async def history_records(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
-    """Return the records of the workspace, of the sink and of what is kept."""
+    """Return the records of the workspace, of the sink and of its history's settings."""
     names = request.names
     workspace = await request.workspace()
-    sink = await request.get("workspace", names["workspace"], "data-sink", names["sink"], take="1")
+    sink = await request.get("workspace", names["workspace"], "data-sink", names["sink"], take="1", origin="true")
     kept = await request.get("workspace", names["workspace"], "data-sink-history", names["sink"])
     return workspace, sink.record, kept.record
 
@@ -153,7 +155,7 @@ async def compare(request: PageRequest, since: str, until: str, cursor: str) -> 
     """Return a page of the differences between two moments of a form; ``until`` empty: now.
 
     Raises:
-        PageRefused: one of them is no moment, or the API responds with an error.
+        PageRefused: one of them is not a moment, or the API responds with an error.
     """
     query = {"from": moment_stamp(since), "take": str(_PAGE_LENGTH)}
     if until:

@@ -21,7 +21,7 @@ _CLIENT_ERROR: Final = range(400, 500)
 
 
 async def list_keys(request: PageRequest) -> PageView:
-    """Show all keys, the newest first, and the form for a new one."""
+    """Show all keys, the newest first, and the form for a new key."""
     return await _page(request)
 
 

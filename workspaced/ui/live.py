@@ -1,7 +1,7 @@
 """Live updates of entries: a stream of server-sent events for each open page.
 
-A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look is the
-page's own request with the version that the browser has. If nothing changed, a look is one indexed read. One stream looks at a
+A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look repeats
+the page's request with the version that the browser has. If nothing changed, a look is one indexed read. One stream looks at a
 time, so that the streams never take more than one reader of the database from the API. All looks together take at most a
 quarter of the time. A slow look, such as a search through millions of keys, is followed by a longer pause.
 """
@@ -33,13 +33,17 @@ _KEEPALIVE_SECONDS: Final = 15.0
 
 
 class LiveUpdates:
-    """The open streams of this process. ``limits`` bounds them in total, by key and by address; 0 for the last two: no limit."""
+    """The open streams of this process.
+
+    ``limits``: the maximum in total, by key and by address. For the last two, 0 means no limit.
+    """
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: Limits) -> None:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # each with its key and its address, for the limits
+        # Each stream with its key and its address, for the limits.
+        self._open: dict[asyncio.Event, tuple[str, str]] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)
 

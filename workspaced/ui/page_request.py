@@ -23,7 +23,7 @@ from workspaced.http.responses import Response
 from workspaced.ui.sessions import Session
 
 CLIENT_ID: Final = "workspaced-ui"
-"""What the audit log and the domain events have as the client of a change by hand."""
+"""The client id in the audit log and in domain events of changes that users make on the pages."""
 _NEXT_CURSOR = re.compile(r'<(?>[^<>]*?[?&]cursor=)([^&<>]*+)[^<>]*+>; rel="next"')
 
 
@@ -33,7 +33,7 @@ class PageRefused(Exception):
     def __init__(
         self, status: int, title: str, sentence: str, *, code: str = "", mistakes: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """``code``: that of the API's error, if it is one.
+        """``code``: the code of the API's error, if the API refused the request.
 
         ``mistakes``: the pointer into the API's body and the sentence of each mistake, if the API reports them.
         """
@@ -57,7 +57,7 @@ class ApiResponse:
         """Return the one record that was requested.
 
         Raises:
-            PageRefused: it is a list: the URL has a fixed word of the API instead of an id.
+            PageRefused: the response is a list, because the URL has a fixed word of the API instead of an id.
         """
         if not isinstance(self.value, dict):
             raise PageRefused(404, "Not found", "There is nothing under this address.")
@@ -85,8 +85,9 @@ class ApiResponse:
 class PageRequest:
     """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST.
 
-    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent it; otherwise it changes nothing.
-    ``body`` receives the bytes of a POST that is no form, not yet read. ``schema_of``: that of a body of the API by its name.
+    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent it; otherwise it changes nothing. ``body``
+    receives the bytes of a POST that is no form, not yet read. ``schema_of`` returns the schema of a body of the API by its
+    name.
     """
 
     method: str
@@ -115,7 +116,7 @@ class PageRequest:
         return self.session.principal.may(scope, as_uuid(self.names.get("workspace", "")))
 
     async def get(self, *segments: str, **query: str) -> ApiResponse:
-        """Return what the API has at ``/v1/<segments>``.
+        """Return the response of the API at ``/v1/<segments>``.
 
         Raises:
             PageRefused: the API responds with an error.
@@ -147,7 +148,7 @@ class PageRequest:
         query: Mapping[str, str] | None = None,
         if_match: str = "",
     ) -> ApiResponse:
-        """Send a change to the API; ``body`` None: without a body; ``if_match`` empty: whatever the version is.
+        """Send a change to the API; ``body`` None: there is no body; ``if_match`` empty: the version does not matter.
 
         Raises:
             PageRefused: the API responds with an error, or the form is from another session.

@@ -53,7 +53,7 @@ class PagePosition:
     def cursor_pager(self, shown: int, total: int | None, following: str, *segments: str, **query: object) -> Pager:
         """Return the links of a list with cursors; the next page has the cursor ``following``; empty: there is none.
 
-        A list that was not counted has no way back but to its beginning.
+        In a list that was not counted, the only link back leads to its beginning.
         """
         earlier = max(self.skip - self.take, 0) if total is not None else 0
         forward = {"cursor": following, "skip": self.skip + shown or None}
@@ -72,7 +72,7 @@ _FALLING: Final = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSort:
-    """The order of a list. ``columns``: the API's members by the names in URLs; the first one is that of the default order."""
+    """The order of a list. ``columns``: the API's members by the names in URLs; the first one is the default order."""
 
     columns: Mapping[str, str]
     column: str
@@ -107,7 +107,7 @@ class ListSort:
 
 
 def sort_of(request: PageRequest, **columns: str) -> ListSort:
-    """Return the order that a page's URL names; that of the first column if it names none of them."""
+    """Return the order that a page's URL names; by default the order of the first column."""
     asked = request.query.get("sort", "")
     column = asked.removeprefix(_FALLING)
     if column not in columns:

@@ -52,7 +52,10 @@ async def show_plot(request: PageRequest) -> PageView:
 
 
 def _rows(series: Sequence[Series], shown: TimeRange) -> tuple[list[tuple[str, list[ChartSample | None]]], int]:
-    """Return the newest moments of a range with what each key has from then on, None if unchanged; and how many there are."""
+    """Return the newest moments of a range, and their number.
+
+    Each has the value of each key from then on; None: it did not change.
+    """
     by_key = [{sample.at: sample for sample in one.within(shown)} for one in series]
     moments = sorted({at for samples in by_key for at in samples}, reverse=True)
     rows = [(stamp(at), [samples.get(at) for samples in by_key]) for at in moments[:_SHOWN_ROWS]]

@@ -1,4 +1,4 @@
-"""The histories of keys as charts: what the API has of them, the range that a URL names, and the links to other ranges."""
+"""The histories of keys as charts: the data from the API, the range in a URL, and the links to other ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
 from workspaced.ui.value_chart import ChartSample, Series, TimeRange, ValueChart, quantity_of, value_chart
 
 _CHARTED: Final = 1_000
-"""As many changes as a sink can keep of each entry."""
+"""The maximum number of changes that a sink can keep of each entry."""
 _SHOWN_OF_TEXT: Final = 200
 
 
@@ -42,10 +42,10 @@ def entry_history_path(request: PageRequest, key: str) -> tuple[str, ...]:
 
 
 async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any]) -> Series:
-    """Return all that is kept of a key; ``kept``: the record of the sink's history.
+    """Return all kept changes of a key; ``kept``: the record of the sink's history.
 
     Raises:
-        PageRefused: the API responds with an error: the key has no entry, and none is known of the past.
+        PageRefused: the API responds with an error: the key has no entry, and no former entry is known.
     """
     found = await request.get(*entry_history_path(request, key), take=str(_CHARTED))
     if found.value:
@@ -57,7 +57,7 @@ async def recorded_series(request: PageRequest, key: str, kept: Mapping[str, Any
 
 
 def series_of(key: str, found: ApiResponse, kept: Mapping[str, Any]) -> Series:
-    """Return what is kept of a key, from all of its changes; there is at least one."""
+    """Return the history of a key from all its kept changes; there is at least one."""
     changes = found.value
     oldest = changes[-1]
     is_known = oldest["before"] and kept["knownFrom"] and not (found.next_cursor or oldest["olderDropped"])

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,6 +20,7 @@ from workspaced.core.sort_keys import number_of
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, below
+from workspaced.ui.fed_entries import feeder
 from workspaced.ui.value_chart import BOX
 
 
@@ -34,7 +34,7 @@ class Assets(PageAssets):
         """Return the file with the present name.
 
         Raises:
-            NotFoundProblem: there is none; a page of another version may request it.
+            NotFoundProblem: there is no such file; a page of another version may request it.
         """
         asset = self.find(name)
         if asset is None:
@@ -66,7 +66,7 @@ class PageView:
 
 
 def title_of(*parts: str) -> str:
-    """Return the title of a tab: what is shown, then what it is in, so that two titles differ at their beginning."""
+    """Return the title of a tab: first the shown object, then its container, so that titles differ early."""
     return " · ".join(parts)
 
 
@@ -97,11 +97,12 @@ class Renderer:
         self._environment.filters.update(
             instant=_instant,
             counted=counted,
-            plain_number=_plain_number,
+            plain_number=str,
             exact=exact,
             exact_attribute=_exact_attribute,
             shown=entry_digest,
             origin_phrase=shown_origin,
+            feeder=feeder,
             width=_width,
             words=_words,
         )
@@ -159,18 +160,13 @@ def _is_of_short_words(text: str) -> bool:
     return all(len(word) <= _SHORT_WORD for word in text.split())
 
 
-def _plain_number(number: int | Decimal) -> str:
-    """Return a number with the digits that are stored."""
-    return str(number)
-
-
 def shown_digest(values: Mapping[str, Any]) -> str:
     """Return a digest of the values. Equal values have equal digests, so a value that was changed and restored is no conflict."""
     return hashlib.sha256(encode(sorted(values.items()))).hexdigest()[:32]
 
 
 def entry_values(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what users change of an entry."""
+    """Return the members of an entry that users change."""
     return {"value": entry["value"], "dataType": entry["dataType"]}
 
 

@@ -29,7 +29,8 @@ class Route:
     """One row. A POST requires the form token of the session. Requests are counted under ``name``.
 
     ``form_bytes``: the longest form. None: the body is no form, and the token is in the header `X-Form-Token`, which a page of
-    another site can't send. ``keeps_input``: a form of another session does nothing, but is shown again with what its user typed.
+    another site can't send. ``keeps_input``: a form of another session changes nothing, but is shown again with the user's
+    input.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Search of a workspace: its data sinks by label, id and tags, and the entries of all of them by key and value.
 
-A page reads one sink after the other until it has a page of entries, or has examined about as many entries as the API does
-for a page of one sink. The link to the next page names the sink and the cursor at which it goes on.
+A page reads one sink after the other, until it has enough entries, or has examined about the number of entries that the API
+examines for a page of one sink. The link to the next page has the sink and the cursor at which the search continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class EntryOfSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEnd:
-    """Where a page ended: the sinks before it, the cursor in that sink, and a sentence. ``following``: there is more."""
+    """The place where a page ended: the sinks before it, the cursor in its sink, and a sentence.
+
+    ``following``: there are further entries.
+    """
 
     following: bool
     sinks: int
@@ -44,7 +47,7 @@ class SearchEnd:
 
 
 async def search_workspace(request: PageRequest) -> PageView:
-    """Show what a workspace has of a text."""
+    """Show the data sinks and entries of a workspace that contain a text."""
     workspace = await request.workspace()
     text = request.query.get("search", "")
     where = found if (found := request.query.get("in", "all")) in SEARCHED else "all"

@@ -1,4 +1,4 @@
-"""Sign in and out. A session begins with an API key, and ends with it, if not before.
+"""Sign in and out. A session begins with an API key, and ends with the key at the latest.
 
 The database has only digests, so that a reader of the database can't use a session.
 """

@@ -12,15 +12,17 @@ import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from workspaced.core.timestamps import stamp
 from workspaced.ui.chart_ticks import Tick, time_ticks, value_ticks
 
 BOX: Final = 1_000
-"""Both sides of the box of the lines, which a browser scales to the size of the chart."""
+"""Width and height of the SVG view box, which a browser scales to the size of the chart."""
 DRAWN: Final = 2_000
-"""The most points of one chart. Of more points, the first, last, lowest and highest of each part and a gap are drawn."""
+"""The maximum number of points of one chart. If there are more, a chart is divided into parts, and the first, last, lowest and
+highest point of each part and a gap are drawn."""
 _OF_PART: Final = 5
 _AXES: Final = 2
 _MARGIN: Final = 0.03
@@ -38,15 +40,20 @@ class Quantity(NamedTuple):
 
 
 class ChartSample(NamedTuple):
-    """What a key has from an instant on: its text for people, and its quantity. None: no number, which is a gap.
+    """The value of a key from an instant on: its text for people, and its quantity.
 
-    ``is_stored``: the text is a stored value; otherwise it says what is there instead, such as null.
+    ``quantity`` None: it is not a number, so the line has a gap.
+
+    ``is_stored``: the text is a stored value; otherwise it says why there is no value, such as null.
     """
 
     at: int
     text: str
     quantity: Quantity | None
     is_stored: bool = True
+
+
+_instant = attrgetter("at")
 
 
 class TimeRange(NamedTuple):
@@ -58,7 +65,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The history of a key. ``before``: what it had before the first sample, from the instant on that is known."""
+    """The history of a key. ``before``: the value before the first sample, from the first known instant on."""
 
     key: str
     before: ChartSample | None
@@ -66,7 +73,7 @@ class Series:
 
     @property
     def all_samples(self) -> Sequence[ChartSample]:
-        """Return the samples in the order of time, with that before the first one."""
+        """Return the samples in the order of time, beginning with ``before``."""
         return [self.before, *self.samples] if self.before else self.samples
 
     @property
@@ -75,12 +82,13 @@ class Series:
         return {one.quantity.unit for one in self.all_samples if one.quantity}
 
     def within(self, shown: TimeRange) -> list[ChartSample]:
-        """Return the samples of a range of time; the value that it begins with begins there."""
+        """Return the samples of a range of time. The value that holds at the begin of the range is a sample at that instant."""
         samples = self.all_samples
-        times = [one.at for one in samples]
-        first = max(bisect_right(times, shown.begin) - 1, 0)
-        found = samples[first : bisect_right(times, shown.end)]
-        return [one._replace(at=max(one.at, shown.begin)) for one in found]
+        first = max(bisect_right(samples, shown.begin, key=_instant) - 1, 0)
+        found = list(samples[first : bisect_right(samples, shown.end, key=_instant)])
+        if found and found[0].at < shown.begin:
+            found[0] = found[0]._replace(at=shown.begin)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +132,7 @@ class Line:
 class ValueChart:
     """A chart of a range of time. ``undrawn``: why a key has no line, as the end of a sentence.
 
-    ``whole``: all that is known. ``others``: the ranges of the links to less, more, earlier and later.
+    ``whole``: the range of all known values. ``others``: the ranges of the links "less", "more", "earlier" and "later".
     """
 
     lines: Sequence[Line]
@@ -137,7 +145,7 @@ class ValueChart:
 
     @property
     def is_part(self) -> bool:
-        """Whether it has less than the whole."""
+        """Whether the chart shows only a part of the known values."""
         return self.shown != self.whole
 
     @property
@@ -214,13 +222,13 @@ def _reason_undrawn(series: Series, units: Sequence[str]) -> str:
 
 
 def _clipped(wanted: TimeRange, whole: TimeRange) -> TimeRange:
-    """Return the part of a range that is known; the whole if that is too short to be drawn."""
+    """Return the part of a range that has known values. If that part is too short to be drawn, return ``whole``."""
     begin, end = max(wanted.begin, whole.begin), min(wanted.end, whole.end)
     return TimeRange(begin, end) if end - begin >= _SHORTEST_MS else whole
 
 
 def _others(shown: TimeRange, whole: TimeRange) -> dict[str, TimeRange]:
-    """Return the ranges beside one, by what they show; only those that differ from it."""
+    """Return the ranges "less", "more", "earlier" and "later", without those that are equal to ``shown``."""
     half = (shown.end - shown.begin) // 2
     begin, end = shown
     wanted = {

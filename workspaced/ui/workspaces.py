@@ -23,7 +23,7 @@ _PAGE_LENGTH: Final = 50
 _SINKS_LENGTH: Final = 100
 SECTION: Final = "workspaces"
 SEARCHED: Final[Mapping[str, str]] = {"key": "Key", "value": "Value", "all": "Key or value"}
-"""Where a search looks, by the API's word."""
+"""The places of a search, by their names in the API."""
 
 
 async def home(_request: PageRequest) -> Response:
@@ -97,7 +97,7 @@ def icon_of(sink: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def shown_icon(sink: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Return ``label``, and ``color`` for a sample of it; a color that is no plain name or number has no sample."""
+    """Return ``label``, and ``color`` for a sample of it; a color that is not a plain name or number has no sample."""
     icon = icon_of(sink) or {}
     label = ", ".join(str(icon[part]) for part in ("name", "source", "color") if icon.get(part))
     color = str(icon.get("color") or "")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args, get_origin
 
 from ingestd.wire import names
+from workspaced.core.bodies import body_schema
 from workspaced.core.json_schema import Schema, array, is_record, public_name, record_schemas, ref, string
-from workspaced.core.members import body_schema
 from workspaced.events.catalogue import EVENT_TYPES, DomainEventType, schema_of
 from workspaced.http.description import ApiSection, Parameter, Success
 from workspaced.http.openapi import shared
@@ -124,7 +124,7 @@ def _types(operations: Iterable[Operation], limits: Limits) -> dict[str, Schema]
 
 
 def _schema(content: Any) -> Schema:
-    """Return the schema of a class, of a list of one, of one of several (``A | B``), or a schema as it is."""
+    """Return the schema of a class, of a list of a class, or of alternatives (``A | B``); a schema is returned unchanged."""
     if isinstance(content, dict):
         return content
     if get_origin(content) is list:
@@ -237,7 +237,7 @@ def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[s
 
 
 def _possible(one: _Described) -> set[int]:
-    """Return the errors that can occur. 400 always can: a query or a path may hold a forbidden character."""
+    """Return the errors that can occur. 400 is always possible: a query or a path may hold a forbidden character."""
     operation = one.operation
     possible = {400, 500, *(status for status in one.prose.responses if status >= 400)}
     if operation.scope:
@@ -348,7 +348,7 @@ _LIMIT = re.compile(r"\$(\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prose:
-    """The texts of an operation. ``responses`` has them by status; of errors: the codes and their causes."""
+    """The texts of an operation. ``responses`` has them by status. For errors, they are the codes and their causes."""
 
     summary: str
     description: str
@@ -358,8 +358,8 @@ class Prose:
 def read_prose(handler: object, limits: Limits) -> Prose | None:
     """Return the prose of a handler; None if its docstring has no description.
 
-    The first line is the summary; a contract clause in it is left out. Lines such as ``404: …`` describe responses, and continue
-    until the next one. Anything else is the description. ``$bulk_items`` is replaced by that limit.
+    The first line is the summary; a contract clause in it is left out. Lines such as ``404: …`` describe responses, and
+    continue until the next such line. Anything else is the description. ``$bulk_items`` is replaced by the value of the limit.
     """
     first, _, others = (inspect.getdoc(handler) or "").partition("\n\n")
     text, *responses = _RESPONSE.split(_LIMIT.sub(lambda found: str(getattr(limits, found[1])), others))

@@ -115,7 +115,7 @@ def pretty(value: object) -> Markup:
 
 
 def brief(schema: Mapping[str, Any]) -> Markup:
-    """Render a schema in one line: ``string, 1 to 255``, or a link to a named one."""
+    """Render a schema in one line: ``string, 1 to 255``, or a link to a named schema."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return Markup('<a href="#schema-{0}">{0}</a>').format(name)
@@ -187,7 +187,7 @@ class Publication:
     async def _json(self, call: Call) -> Response:
         """Get this description.
 
-        The OpenAPI 3.1 document, with what is sent to webhooks.
+        The OpenAPI 3.1 document, with the events that are sent to webhooks.
         200: The document.
         """
         return _cacheable(call, self._encoded, "application/json")

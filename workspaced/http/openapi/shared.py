@@ -40,17 +40,17 @@ _PROBLEMS: Final[Mapping[type[Problem], str]] = {
     Invalid: "Malformed, of a wrong type, incomplete or too long. Fix the request; `errors` names every mistake.",
     UnauthenticatedProblem: "No valid key. The response does not say what is wrong with the key.",
     ForbiddenProblem: "The key is valid, but does not permit this. Ask the owner for a grant.",
-    NotFoundProblem: "It does not exist, or not for this caller.",
-    MethodNotAllowed: "The path exists, but does not support this method; `Allow` names those that it supports.",
-    ConflictProblem: "The state forbids it.",
+    NotFoundProblem: "The resource does not exist, or this caller may not know that it exists.",
+    MethodNotAllowed: "The path exists, but does not support this method; `Allow` names the supported methods.",
+    ConflictProblem: "The present state of the resource does not permit the request.",
     PreconditionFailedProblem: "If-Match names another version than the stored one. Read again, then decide.",
     TooLargeProblem: "The body has more bytes than this operation accepts.",
     UnsupportedMediaTypeProblem: "The body has a media type that is not accepted here.",
     RangeNotSatisfiable: "The range begins after the end.",
-    UnprocessableProblem: "Well-formed, but impossible.",
+    UnprocessableProblem: "The request is well-formed, but it can't be performed.",
     TooManyRequests: "Too many requests by this caller. Try again after `Retry-After` seconds.",
     Problem: "Something failed in the service; its log has it under `requestId`.",
-    UnavailableProblem: "The service can't do it now; nothing was changed. Try again after `Retry-After` seconds.",
+    UnavailableProblem: "The service can't perform the request now; nothing was changed. Try again after `Retry-After` seconds.",
 }
 """The meaning of each error for a caller. 405 belongs to whole paths, so no operation has it."""
 REFUSALS: Final = {kind.status: text for kind, text in _PROBLEMS.items()}
@@ -63,7 +63,7 @@ def component(status: int) -> str:
 
 
 def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
-    """Return parameters in headers, by the names under which descriptions ask for them."""
+    """Return the parameters in headers, by their names in the descriptions of operations."""
 
     def header(name: str, description: str, schema: Schema = STRING, **more: object) -> dict[str, Any]:
         return {"name": name, "in": "header", "description": description, "schema": schema, **more}
@@ -76,7 +76,8 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
         "ClientId": header(names.CLIENT_ID, about, required, required=True, example="pump-7"),
         "OptionalClientId": header(names.CLIENT_ID, about, optional, example="pump-7"),
         "RequestId": header(
-            names.REQUEST_ID, "Returned and logged. Anything but 1 to 64 of `A-Z a-z 0-9 . _ -` is replaced."
+            names.REQUEST_ID,
+            "Returned and logged. A text other than 1 to 64 of the characters `A-Z a-z 0-9 . _ -` is replaced.",
         ),
         "IdempotencyKey": header(
             names.IDEMPOTENCY_KEY,
@@ -92,8 +93,8 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
         ),
         "IfMatch": header("If-Match", f"Change it only in this version. {_ETAGS}"),
         "IfNoneMatch": header("If-None-Match", f"Respond 304 if it still has this version. {_ETAGS}"),
-        "Range": header("Range", "Only these bytes: `bytes=0-1023`. Several ranges get the whole."),
-        "IfRange": header("If-Range", "The range only of this version, else the whole."),
+        "Range": header("Range", "Only these bytes: `bytes=0-1023`. A request for several ranges gets the whole file."),
+        "IfRange": header("If-Range", "Send the range if the file still has this version, else send the whole file."),
         "PreferMinimal": header(names.PREFER, f"`{names.RETURN_MINIMAL}`: for a bulk call, counts instead of records."),
         "PreferRepresentation": header(
             names.PREFER, f"`{names.RETURN_REPRESENTATION}`: the whole record instead of a part of it."
@@ -110,7 +111,7 @@ def paging(
     most_skipped: int = 2**53,
     cursors: bool = False,
 ) -> tuple[Parameter, ...]:
-    """Return take, skip, sortOrder and sortedBy. ``take`` and ``order`` say what applies without them.
+    """Return take, skip, sortOrder and sortedBy. ``take`` and ``order`` describe the defaults of take and sortOrder.
 
     ``cursors``: the list has pages by cursor, too.
     """
@@ -118,11 +119,13 @@ def paging(
     direction = {**choice("ASC", "DESC", "asc", "desc"), "default": order}
     shown = [
         Parameter(
-            "take", f"How many at most; without it, {take}.", {**number, "minimum": 1, "maximum": limits.page_length}
+            "take",
+            f"The maximum number of records; without this parameter, {take}.",
+            {**number, "minimum": 1, "maximum": limits.page_length},
         ),
         Parameter(
             "skip",
-            "How many to skip at the beginning.",
+            "The number of records to skip at the beginning.",
             {**number, "minimum": 0, "maximum": most_skipped, "default": 0},
         ),
         Parameter("sortOrder", "The direction, in upper or lower case.", direction),
@@ -130,7 +133,7 @@ def paging(
     if cursors:
         about = (
             "Where the page begins: from the Link rel=next of the page before, with the same sortedBy and sortOrder. "
-            "Pages by cursor miss no record and repeat none while others are added and removed."
+            "Pages by cursor miss no record and repeat none while other records are added and removed."
         )
         shown.append(Parameter("cursor", about, string(longest=CURSOR_LENGTH)))
     if sortable:
@@ -157,8 +160,8 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "ETag": _always("ETag", "The version, for If-Match and If-None-Match.", _ETAG),
     "SingleETag": _optional("ETag", "The version of the entry, in responses to the single form.", _ETAG),
     "Location": _always("Location", "The path of what was created.", string(pattern="^/")),
-    "Count": _always("X-Total-Count", "How many there are in all, whatever part is shown.", COUNT),
-    "PartCount": _optional("X-Total-Count", "If not everything was asked for: how many there are in all.", COUNT),
+    "Count": _always("X-Total-Count", "The total number of records, not only of those in this response.", COUNT),
+    "PartCount": _optional("X-Total-Count", "If only a part was requested: the total number of records.", COUNT),
     "Links": _optional("Link", "On a page: the paths of the next and the previous page (RFC 8288)."),
     "Bulk": _always(
         bulk.HEADER,
@@ -167,7 +170,7 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     ),
     "Fence": _always(
         writer.FENCE_HEADER,
-        "What X-Writer is compared by. Clients without it read back a request of unknown outcome.",
+        "The parts of X-Writer that are compared. Without it, a client reads back what an uncertain request has changed.",
         choice(writer.FENCE),
     ),
     "Origins": _always(
@@ -190,13 +193,13 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     ),
     "Disposition": _always("Content-Disposition", "The file's name; browsers save the file instead of showing it."),
     "Ranges": _always("Accept-Ranges", "`bytes`: ranges can be asked for.", choice("bytes")),
-    "ContentRange": _always("Content-Range", "Which bytes of how many these are."),
+    "ContentRange": _always("Content-Range", "The range of these bytes, and the size of the file."),
     "Cache": _always("Cache-Control", "`no-store`: the response holds secrets.", choice("no-store")),
 }
 
 
 def response_headers() -> dict[str, dict[str, Any]]:
-    """Return headers of responses, by the names under which descriptions ask for them."""
+    """Return the headers of responses, by their names in the descriptions of operations."""
     return {name: dict(header) for name, (_, header) in _HEADERS.items()}
 
 
@@ -206,7 +209,7 @@ def headers(*wanted: str) -> dict[str, dict[str, Any]]:
 
 
 def refusal_schemas() -> dict[str, Schema]:
-    """Return the bodies of errors (RFC 9457), and the one that the interface document shows."""
+    """Return the bodies of errors (RFC 9457), and the body that the interface document shows."""
     pointer = string(description="JSON Pointer into the body; empty for the body as a whole.")
     problem = {
         "type": STRING,

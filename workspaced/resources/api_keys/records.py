@@ -22,7 +22,7 @@ class GrantRecord(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class ApiKeyRecord(msgspec.Struct, kw_only=True, rename="camel"):
-    """An API key, without the key itself. `grants` are those of its principal."""
+    """An API key, without the key itself. `grants` are the grants of its principal."""
 
     id: str
     name: str
@@ -50,6 +50,6 @@ KeyT = TypeVar("KeyT", bound=ApiKeyRecord)
 
 
 def key_record(record_type: type[KeyT], stored: StoredKey, grants: Iterable[WorkspaceGrant], **others: str) -> KeyT:
-    """Return the record of a key, in one of its two forms; ``grants`` are those of its principal."""
+    """Return the record of a key, in one of two forms; ``grants`` are the grants of its principal."""
     shown = [GrantRecord(workspace_id=grant.workspace_id or None, role=grant.role) for grant in grants]
     return record_from(record_type, stored, scopes=list(stored.scopes), grants=shown, **others)

@@ -6,20 +6,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from workspaced.core.bodies import Body, body_schema
 from workspaced.core.json_schema import TIMESTAMP, Schema, array, choice, described, nullable
-from workspaced.core.members import (
-    Body,
-    Flag,
-    Identifier,
-    Info,
-    Label,
-    Member,
-    Strings,
-    Whole,
-    Word,
-    body_schema,
-    rejected,
-)
+from workspaced.core.members import Flag, Identifier, Info, Label, Member, Strings, Whole, Word, rejected
 from workspaced.core.timestamps import microseconds
 from workspaced.security.permissions import EVERYWHERE, ROLES
 from workspaced.settings.model import Limits
@@ -35,7 +24,7 @@ class PrincipalName(Label):
 
 
 class RoleScopes(Strings):
-    """Some of the scopes of the role, which is read before."""
+    """Some of the scopes of the role. The role is read before this member."""
 
     def _check(self, value: Any, info: Info) -> Any:
         scopes, role = frozenset(super()._check(value, info)), info.data.get("role")

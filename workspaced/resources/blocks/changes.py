@@ -21,7 +21,7 @@ def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapp
     """Change a block, and return it after the changes.
 
     Raises:
-        UnprocessableProblem: it can't be a child of the new parent.
+        UnprocessableProblem: the block can't be a child of the new parent.
     """
     changed = store.update_block(tx, call, before.block, changes)
     if not changed:

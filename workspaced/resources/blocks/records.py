@@ -66,5 +66,5 @@ def block_record(placed: PlacedBlock) -> BlockRecord:
 
 
 def _number(value: float) -> int | float:
-    """Return the number, without ``.0`` if it is whole."""
+    """Return the number, without ``.0`` if it is a whole number."""
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

@@ -67,10 +67,10 @@ async def list_blocks(call: Call) -> Response:
 def create_block(tx: Transaction, call: Call, new: NewBlock) -> Response:
     """Create a block (contract BL2).
 
-    A block below its parent, as its last child. `workspace` must be the one in the path.
+    A block below its parent, as its last child. `workspace` must be the workspace in the path.
     201: The block.
     400: `workspace_mismatch`: the body names another workspace than the path.
-    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace holds as many as it may.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace has the maximum number of blocks.
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
     if new.workspace != call.workspace_id:
@@ -95,7 +95,7 @@ async def get_block(call: Call) -> Response:
 def delete_block(tx: Transaction, call: Call) -> Response:
     """Delete a block (contract BL4).
 
-    A block without children; with `force=true` also one with all blocks below it.
+    Deletes a block without children. With `force=true`, a block is deleted with all blocks below it.
     200: The block before it was deleted.
     409: `has_children`: it has children, and force is not true. `root_block`: it is the root block.
     """

@@ -211,7 +211,7 @@ def _path(reader: ReadTransaction, workspace: BlockWorkspace, block_id: str) -> 
 
 
 def _next_order_index(reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str) -> float:
-    """Return the orderIndex after that of the last child (contract B5)."""
+    """Return the orderIndex after the orderIndex of the last child (contract B5)."""
     row = reader.one(_SQL["last_order_index"], {"workspace": workspace.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 

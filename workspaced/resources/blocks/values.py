@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 from msgspec import UNSET, UnsetType
 from pydantic import Field
 
+from workspaced.core.bodies import Body
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import UUID, Schema
-from workspaced.core.members import Body, Flag, Identifier, Info, Number, Strings, Text
+from workspaced.core.members import Flag, Identifier, Info, Number, Strings, Text
 
 
 class StringList(Strings):

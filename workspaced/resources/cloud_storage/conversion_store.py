@@ -43,7 +43,7 @@ class ConversionOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ConversionClaim:
-    """A conversion under a lease of this process. ``current``: it is of the file's current version."""
+    """A conversion under a lease of this process. ``current``: it converts the file's current version."""
 
     number: int
     lease: str
@@ -104,7 +104,7 @@ def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int
             continue
         row = tx.existing(_SQL["claimed"], {"number": number})
         current = row[5] == row[6]
-        # of the current version: the present name and type of the file
+        # the current version has the present name and type of the file
         file_name, content_type = (row[7], row[8]) if current else (row[0], row[1])
         claimed = ConversionClaim(number, lease, row[4], file_name, content_type, row[2], row[3], current)
         _emit(tx, claimed, "started", now=now)
@@ -226,12 +226,15 @@ class FailureStep:
 
 
 def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, failures: int, now: int) -> FailureStep:
-    """Return what follows a failed attempt, after ``failures`` earlier ones."""
+    """Return the consequence of a failed attempt, after ``failures`` earlier failures."""
     if error_class not in _AGAIN or failures >= len(settings.retry_seconds):
         return FailureStep(due_at=None, failures=failures + 1)
     return FailureStep(due_at=now + int(settings.retry_seconds[failures] * 1_000), failures=failures + 1)
 
 
 def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
-    """Return what follows an expired lease: a limited number of attempts, as the file may kill them."""
+    """Return the consequence of an expired lease.
+
+    The number of attempts is limited, because the file may crash each of them.
+    """
     return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

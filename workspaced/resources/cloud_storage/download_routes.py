@@ -20,7 +20,7 @@ from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredVersion
 from workspaced.resources.operation_rows import get
 from workspaced.security.permissions import FILES_READ
-from workspaced.storage.blobs import Blobs
+from workspaced.storage.blobs.blobs import Blobs
 from workspaced.storage.port import ReadTransaction
 
 # attr-char of RFC 8187 without letters and digits, which `quote` never escapes
@@ -45,7 +45,7 @@ class _Downloads:
         403: `exports_disabled`: files of the workspace may not be downloaded.
         412: If-Match names other bytes.
         416: `range_not_satisfiable`: it begins after the end.
-        503: `bytes_missing`, `storage_failed`: the bytes can't be read.
+        503: `bytes_missing`, `bytes_damaged`, `storage_failed`: the bytes can't be read.
         """
         content = await call.store.read(lambda reader: _find_content(reader, call))
         tag = etag(content.sha256)
@@ -160,14 +160,14 @@ class ByteRange(NamedTuple):
 
 
 def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole.
+    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole file.
 
     Raises:
         RangeNotSatisfiable: the range starts after the last byte.
     """
     whole = ByteRange(start=0, length=size, whole=True)
     match = _RANGE.fullmatch(range_header or "")
-    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both select the whole.
+    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both select the whole file.
     if not match or (if_range is not None and if_range.strip() != etag):
         return whole
     if match["suffix"] is not None:

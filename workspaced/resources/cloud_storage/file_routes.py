@@ -111,7 +111,7 @@ def replace_metadata(call: Call) -> Work:
 async def get_file(call: Call) -> Response:
     """Get a file's storage information.
 
-    Also before anything is uploaded.
+    The file exists also before anything is uploaded.
     200: The file.
     """
 

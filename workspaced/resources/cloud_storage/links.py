@@ -13,7 +13,7 @@ from typing import Any, Final
 from workspaced.core.json_body import encode
 from workspaced.core.problems import ForbiddenProblem, UnavailableProblem
 from workspaced.security.secret_box import SecretBox
-from workspaced.storage.constants import resolve_constant, rewrite_constant
+from workspaced.storage.constants import replace_constant, resolve_constant
 from workspaced.storage.port import Transaction
 
 PATH: Final = "/v1/cloud-storage/upload"
@@ -89,7 +89,7 @@ class UnsignedLinks:
         record = _link_record(stored)
         if record is None:
             return stored
-        # The signature is of the service's own id, not of the URL, which begins with the caller's header Host.
+        # The signature covers the service's own id, not the URL, because the URL begins with the caller's header Host.
         signature = self._signer.signature(record["uploadId"], record["uploadUrl"].rpartition(_EXPIRES)[2])
         return encode({**record, "uploadUrl": f"{record['uploadUrl']}{_SIGNATURE}{signature}"})
 
@@ -99,20 +99,25 @@ def _link_record(body: bytes) -> dict[str, Any] | None:
     return record if "uploadUrl" in record else None
 
 
-def resolve_secret(tx: Transaction, secret_box: SecretBox) -> str:
-    """Return the secret in its stored form: sealed if the service has an encryption key (contract H3).
+def resolve_secret(tx: Transaction, secret_box: SecretBox, *, renew: bool = False) -> str:
+    """Return the secret in its stored form: encrypted if the service has an encryption key (contract H3).
 
-    The first start makes it. The first start with an encryption key seals it.
+    The first start creates it. The first start with an encryption key encrypts it. ``renew``: the key that encrypted it is
+    lost.
     """
     stored = resolve_constant(tx, _CONSTANT, "", default=_to_store(secrets.token_bytes(_SECRET_BYTES), secret_box))
-    if secret_box.seals and not stored.startswith(_SEALED):
-        stored = _to_store(bytes.fromhex(stored), secret_box)
-        rewrite_constant(tx, _CONSTANT, stored)
-    return stored
+    if renew:
+        new = _to_store(secrets.token_bytes(_SECRET_BYTES), secret_box)
+    elif secret_box.seals and not stored.startswith(_SEALED):
+        new = _to_store(bytes.fromhex(stored), secret_box)
+    else:
+        return stored
+    replace_constant(tx, _CONSTANT, stored, new)
+    return new
 
 
 def open_secret(stored: str, secret_box: SecretBox) -> bytes:
-    """Return the secret. Raises UnavailableProblem: it was sealed with a key that this process does not have."""
+    """Return the secret. Raises UnavailableProblem: it was encrypted with a key that this process does not have."""
     if not stored.startswith(_SEALED):
         return bytes.fromhex(stored)
     return secret_box.open(base64.b64decode(stored.removeprefix(_SEALED)), purpose=_CONSTANT)

@@ -138,10 +138,38 @@ RETURNING id, (SELECT w.id FROM workspace w WHERE w.number = workspace)
 -- name: purge_workspace
 DELETE FROM cloud_file WHERE number IN (SELECT number FROM cloud_file WHERE workspace = :workspace LIMIT :most)
 
--- name: is_referenced
-SELECT 1 WHERE EXISTS (SELECT 1 FROM cloud_version WHERE sha256 = :sha256)
-            OR EXISTS (SELECT 1 FROM conversion_output WHERE sha256 = :sha256)
-            OR EXISTS (SELECT 1 FROM cloud_upload WHERE sha256 = :sha256)
+-- name: references
+EXISTS (SELECT 1 FROM cloud_version WHERE sha256 = b.sha256)
+            OR EXISTS (SELECT 1 FROM conversion_output WHERE sha256 = b.sha256)
+            OR EXISTS (SELECT 1 FROM cloud_upload WHERE sha256 = b.sha256)
+
+-- name: page_of_blobs
+-- ``in_use``: whether a version, an output or an upload refers to the bytes.
+SELECT b.sha256, b.unused_since IS NOT NULL, {references} AS in_use
+FROM blob b WHERE b.sha256 > :after ORDER BY b.sha256 LIMIT :most
+
+-- name: mark_unused
+UPDATE blob SET unused_since = :now WHERE sha256 = :sha256 AND unused_since IS NULL
+
+-- name: unmark_used
+UPDATE blob SET unused_since = NULL WHERE sha256 = :sha256
+
+-- name: drop_unused
+-- The condition is repeated for PostgreSQL, which looks again at a row that a concurrent transaction has changed.
+DELETE FROM blob
+WHERE unused_since <= :before
+  AND sha256 IN (SELECT b.sha256 FROM blob b
+                 WHERE b.unused_since <= :before AND NOT ({references}) ORDER BY b.unused_since LIMIT :most)
+RETURNING name
+
+-- name: insert_dropped
+INSERT INTO dropped_blob (name) VALUES
+
+-- name: dropped
+SELECT name FROM dropped_blob ORDER BY name LIMIT :most
+
+-- name: forget_dropped
+DELETE FROM dropped_blob WHERE name = :name
 
 -- name: all_files
 -- Of one workspace, or (empty) of all. The size is that of the current version; 0 before anything is uploaded.

@@ -7,9 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
-from workspaced.resources.cloud_storage import store
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.blobs import Blobs
+from workspaced.storage.blobs.blobs import GRACE_MS, Blobs
 from workspaced.storage.incremental_job import repeat
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
@@ -17,7 +16,7 @@ from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 _ROWS_AT_ONCE = 500
-# How long an expired link is kept, so that a late upload-complete gets the response that explains it.
+# How long an expired link is kept, so that the response to a late upload-complete can say that the link has expired.
 _KEPT_MS = 86_400_000
 
 
@@ -35,13 +34,50 @@ async def remove_expired_uploads(service_store: Store, *, now: int) -> int:
     return total
 
 
-async def sweep(service_store: Store, blobs: Blobs) -> int:
-    """Remove bytes that no row refers to, and temporary files of killed processes. Return how many files."""
+async def sweep(service_store: Store, blobs: Blobs, *, now: int) -> int:
+    """Remove bytes that nothing has referred to for `GRACE_MS`, and temporary files of killed processes. Return how many.
 
-    async def referenced(digests: Sequence[str]) -> frozenset[str]:
-        return await service_store.read(lambda reader: store.referenced(reader, digests))
+    The first sweep that finds bytes without a reference marks their row. A later one deletes the row, and then the bytes.
+    """
+    await service_store.read(blobs.identity.require_current)
+    total = await blobs.drop_abandoned()
+    after = ""
+    while page := await service_store.read(partial(_page_of_blobs, after=after)):
+        after = page[-1][0]
+        if changed := [(sha256, in_use) for sha256, is_marked, in_use in page if is_marked == in_use]:
+            await service_store.write(partial(_mark, changed=changed, now=now), weight=len(changed))
+    await repeat(service_store, partial(_drop_unused, before=now - GRACE_MS), rows=_ROWS_AT_ONCE)
+    while names := await service_store.read(_dropped):
+        await blobs.blob_store.delete(names)
+        await service_store.write(partial(_forget, names=names), weight=len(names))
+        total += len(names)
+    return total
 
-    return await blobs.sweep(referenced)
+
+def _page_of_blobs(reader: ReadTransaction, *, after: str) -> list[tuple[str, bool, bool]]:
+    """Return SHA-256, whether the row is marked as unused, and whether something refers to it."""
+    rows = reader.all(_SQL["page_of_blobs"], {"after": after, "most": _ROWS_AT_ONCE})
+    return [(sha256, bool(is_marked), bool(in_use)) for sha256, is_marked, in_use in rows]
+
+
+def _mark(tx: Transaction, *, changed: Sequence[tuple[str, bool]], now: int) -> None:
+    for sha256, in_use in changed:
+        tx.later(_SQL["unmark_used" if in_use else "mark_unused"], {"sha256": sha256, "now": now})
+
+
+def _drop_unused(tx: Transaction, *, before: int) -> int:
+    dropped = tx.all(_SQL["drop_unused"], {"before": before, "most": _ROWS_AT_ONCE})
+    tx.load(_SQL["insert_dropped"], dropped)
+    return len(dropped)
+
+
+def _dropped(reader: ReadTransaction) -> list[str]:
+    return [name for (name,) in reader.all(_SQL["dropped"], {"most": _ROWS_AT_ONCE})]
+
+
+def _forget(tx: Transaction, *, names: Sequence[str]) -> None:
+    for name in names:
+        tx.later(_SQL["forget_dropped"], {"name": name})
 
 
 def _run(tx: Transaction, *, statement: str, values: dict[str, int]) -> int:
@@ -69,7 +105,7 @@ class ListedFile(NamedTuple):
 
 
 def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[ListedFile]:
-    """Return all files, or those of one workspace, also the deleted ones, the oldest first."""
+    """Return all files, or the files of one workspace, also deleted files, the oldest first."""
     return [ListedFile._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
 
 
@@ -77,7 +113,7 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
     """Restore a deleted file with its versions and outputs. Its waiting conversions continue.
 
     Raises:
-        NotFoundProblem: there is none, or it was purged.
+        NotFoundProblem: there is no such file, or it was purged.
         ConflictProblem: it is not deleted, or its workspace is.
     """
     row = tx.one(_SQL["find_any"], {"id": file_id})

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from workspaced.core.bodies import Body, read_body
 from workspaced.core.json_schema import Schema, string
-from workspaced.core.members import Body, Flag, Identifier, Info, Text, Whole, bound, read_body, rejected
+from workspaced.core.members import Flag, Identifier, Info, Text, Whole, bound, rejected
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.settings.model import Limits
@@ -23,7 +24,7 @@ _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE = re.compile(rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"[\x20-\x21\x23-\x5b\x5d-\x7e]*"))*')
 _NAME = r"^[^\x00-\x1f\x7f-\x9f/\\]*[^\s\x00-\x1f\x7f-\x9f/\\][^\x00-\x1f\x7f-\x9f/\\]*$"
 _CANONICAL = msgspec.json.Encoder(decimal_format="number", order="sorted")
-# The table of the standard library, not that of the machine, so that a name has the same type on every machine.
+# The table of the standard library, not the table of the machine, so that a name has the same type on every machine.
 _BY_NAME = MimeTypes(filenames=())
 for _ending, _type in (
     (".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -96,7 +97,8 @@ class NewUpload(Body):
     file_name: Annotated[str, FileName()]
     content_type: Annotated[str, MediaType(description="Follows from the name by default.")] = ""
     id: Annotated[
-        str | None, Identifier(description="The id of a file that gets another version, or for a new file.")
+        str | None,
+        Identifier(description="The id of an existing file, which gets another version; or the id for a new file."),
     ] = None
     workspace_id: Annotated[str, Identifier()]
     size: Annotated[int | None, Whole(highest="file_bytes", description="The number of bytes to be sent.")] = None
@@ -128,7 +130,7 @@ class ConversionRetry(Body):
 
 
 def typed(new: NewUpload, declared: str = "") -> NewUpload:
-    """Return the upload with a media type: its own, the one that a header declares, or that of the name."""
+    """Return the upload with a media type: its own type, the declared type, or the type by its name."""
     return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
 
 

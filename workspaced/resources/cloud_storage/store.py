@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 
 from workspaced.core.problems import ConflictProblem, ForbiddenProblem
 from workspaced.http.operations import Call
@@ -89,7 +88,7 @@ def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
 def require_room(
     reader: ReadTransaction, workspace: FileWorkspace, file: StoredFile | None, *, size: int, limits: Limits
 ) -> None:
-    """Check that an upload does not exceed a quota (contract G35). Raises ConflictProblem: it does."""
+    """Check that an upload does not exceed a quota (contract G35). Raises ConflictProblem: it exceeds one."""
     if file is None and limits.files_per_workspace:
         row = reader.one(_SQL["count_files"], {"workspace": workspace.number})
         if row and row[0] >= limits.files_per_workspace:
@@ -157,11 +156,6 @@ def delete_file(tx: Transaction, call: Call, file: StoredFile) -> None:
 def purge(tx: Transaction, workspace: int, most: int) -> int:
     """Remove files of a workspace that is being purged. Return how many; 0 if none is left."""
     return tx.run(_SQL["purge_workspace"], {"workspace": workspace, "most": most})
-
-
-def referenced(reader: ReadTransaction, digests: Sequence[str]) -> frozenset[str]:
-    """Return the digests (SHA-256) that a version, an output or an upload refers to."""
-    return frozenset(sha256 for sha256 in digests if reader.one(_SQL["is_referenced"], {"sha256": sha256}))
 
 
 def _raise_workspace_version(tx: Transaction, call: Call, file: StoredFile) -> None:

@@ -23,7 +23,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class TableFiles:
-    """Reads table files, one workbook at a time, in a process of its own with the limits of conversions, but less time."""
+    """Reads table files, one workbook at a time. A child process has the limits of conversions, but less time."""
 
     def __init__(self, folder: Path, settings: ConversionSettings) -> None:
         """``folder``: where the bytes of a workbook are while it is read."""

@@ -32,7 +32,8 @@ from workspaced.resources.cloud_storage.values import FileContent, StoredFile, S
 from workspaced.resources.operation_rows import post
 from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
-from workspaced.storage.blobs import Blobs, Incoming
+from workspaced.storage.blobs.blobs import Blobs
+from workspaced.storage.blobs.received_bytes import Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
@@ -68,7 +69,7 @@ class _Uploads:
 
         Announces a file, or another version of a file. The link is valid once, and for some minutes.
         201: Where to send the bytes.
-        409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         """
         limits = call.settings.limits
         new = typed(new)
@@ -107,9 +108,11 @@ class _Uploads:
 
         async with self._received(body, limit=upload.expected_size) as incoming:
             await self._require_live(upload)  # again: the bytes may have taken hours
+            kept = await self._blobs.keep(incoming)
 
             def act(tx: Transaction) -> Response:
                 _find_upload(tx, upload_id)
+                self._blobs.use(tx, kept)
                 upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
                 record = UploadRecord(
                     id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
@@ -130,7 +133,7 @@ class _Uploads:
 
         Makes the bytes that were sent to a link the file's current version.
         200: The file.
-        409: `quota_exceeded`: the workspace or file holds as much as it may. `not_uploaded`: nothing was sent yet.
+        409: `quota_exceeded`: the quota of the workspace or of the file is used up. `not_uploaded`: nothing was sent yet.
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
         """
         limits = call.settings.limits
@@ -150,10 +153,10 @@ class _Uploads:
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
         """Upload a file.
 
-        A file, or another version of a file, in one request: the body is its bytes, of any type. If they are compressed
-        with gzip, they are stored uncompressed.
+        A file, or another version of a file, in one request: the body is its bytes, of any type. If they are compressed with
+        gzip, they are stored uncompressed.
         201: The file.
-        409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         422: `sha256_mismatch`: other bytes were sent.
         503: `storage_full`, `storage_failed`: the bytes can't be stored.
         """
@@ -169,9 +172,11 @@ class _Uploads:
                     "sha256_mismatch", f"The received bytes have the SHA-256 {incoming.sha256}, not {new.sha256}."
                 )
             file_id = new.id or str(uuid.uuid4())
+            kept = await self._blobs.keep(incoming)
 
             def act(tx: Transaction) -> Response:
                 file = _find_or_insert(tx, call, new, file_id=file_id, size=incoming.size)
+                self._blobs.use(tx, kept)
                 content = FileContent(
                     file_name=new.file_name, content_type=new.content_type, sha256=incoming.sha256, size=incoming.size
                 )
@@ -183,12 +188,8 @@ class _Uploads:
 
     @asynccontextmanager
     async def _received(self, body: StreamedBody, *, limit: int | None = None) -> AsyncGenerator[Incoming, None]:
-        """Store the bytes of a body; `sweep` keeps them during the block, which commits a reference to them."""
-        async with (
-            aclosing(body.parts(limit=limit)) as parts,
-            self._blobs.receive(parts) as incoming,
-            self._blobs.kept(incoming),
-        ):
+        """Receive the bytes of a body."""
+        async with aclosing(body.parts(limit=limit)) as parts, self._blobs.receive(parts) as incoming:
             yield incoming
 
 
@@ -286,8 +287,12 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             query=(
                 OF_WORKSPACE,
                 Parameter("fileName", "Its name.", FileName().schema(limits), required=True),
-                Parameter("contentType", "Its type; by default that of the header.", MediaType().schema(limits)),
-                Parameter("id", "The id of a file that gets another version.", UUID),
+                Parameter(
+                    "contentType",
+                    "The type of the file; by default the type in the header.",
+                    MediaType().schema(limits),
+                ),
+                Parameter("id", "The id of an existing file, which gets another version.", UUID),
                 Parameter("sha256", "The SHA-256 that the bytes must have.", Sha256(description="").schema(limits)),
             ),
         ),

@@ -37,7 +37,7 @@ def find(reader: ReadTransaction, upload_id: str) -> StoredUpload | None:
 
 
 def require_unused(upload: StoredUpload) -> None:
-    """Check that no bytes were received by the link. Raises ConflictProblem: some were."""
+    """Check that no bytes were received by the link. Raises ConflictProblem: bytes were received."""
     if upload.sha256 is not None:
         raise ConflictProblem("upload_link_used", "Bytes were sent to this link before: request another link.")
 

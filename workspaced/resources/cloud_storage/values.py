@@ -75,7 +75,7 @@ class StoredVersion(NamedTuple):
 
 
 class StoredUpload(NamedTuple):
-    """A row of an upload by link. ``key_id``, ``secret``: of the key that requested the link; of the secret, the digest."""
+    """A row of an upload by link. ``key_id``: the key that requested the link. ``secret``: the digest of its secret."""
 
     number: int
     id: str

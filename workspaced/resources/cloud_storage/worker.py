@@ -1,7 +1,7 @@
 """The worker that converts files. Each process of the service runs one (contract C6).
 
 A commit that queues a conversion wakes the worker; a timer wakes it for conversions that are due later. It also looks
-periodically for conversions of a process that was killed, and for those that no process had capacity for.
+periodically for conversions of a process that was killed, and for conversions that no process had capacity for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.converters.results import ErrorClass
 from workspaced.resources.cloud_storage.values import StoredOutput
 from workspaced.settings.workers import ConversionSettings
-from workspaced.storage.blobs import Blobs, acquired
+from workspaced.storage.blobs.blobs import Blobs
+from workspaced.storage.blobs.file_threads import acquired
+from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
 
 _BUSY_MS = 1_000
@@ -34,7 +36,7 @@ _READ_BYTES = 262_144
 
 
 class ConversionWorker:
-    """Converts files while `run` runs. `stop` lets those in progress end; cancellation releases them."""
+    """Converts files while `run` runs. `stop` waits for the end of conversions in progress; cancellation releases them."""
 
     def __init__(self, store: Store, blobs: Blobs, *, settings: ConversionSettings, clock: Clock) -> None:
         self._store = store
@@ -77,7 +79,7 @@ class ConversionWorker:
             event.set()
 
     async def _claim_due(self, now: int) -> ConversionClaim | None:
-        """Claim a conversion that is due at ``now``, if one more may run."""
+        """Claim a conversion that is due at ``now``, if fewer than the maximum run."""
         self._postponed = False
         if self._stopping or len(self._in_progress) >= self._settings.at_once:
             return None
@@ -139,10 +141,10 @@ class ConversionWorker:
                 log.info("conversion_stopped", reason="the lease or the file is gone")
         except Problem as problem:  # when the lease ends, the conversion is due again
             log.warning("conversion_not_settled", reason=problem.detail)
-        except Exception:  # a defect that one file meets must not stop other conversions
+        except Exception:  # an error in the conversion of one file must not stop other conversions
             log.exception("conversion_not_settled")
         finally:
-            # Even if the service stops now: it closes the database only after this.
+            # This runs even if the service stops now: it closes the database only after this.
             ending = asyncio.ensure_future(self._end(claimed, working, holding))
             try:
                 await asyncio.shield(ending)
@@ -179,7 +181,7 @@ class ConversionWorker:
             return await self._fail(claimed, "unsupported", sentence)
         ending = Path(claimed.file_name).suffix.lower()
         async with self._blobs.scratch() as folder:
-            source = self._blobs.as_file(claimed.sha256)
+            source = await self._blobs.as_file(claimed.sha256, size=claimed.size, folder=folder)
             outcome = await job.run(
                 converter, source, ending if ending[1:] in converter.endings else "", folder, settings=self._settings
             )
@@ -193,14 +195,17 @@ class ConversionWorker:
             for one in converted.outputs:
                 parts = await stack.enter_async_context(aclosing(_parts(folder / one.file)))
                 incoming.append(await stack.enter_async_context(self._blobs.receive(parts)))
-            await stack.enter_async_context(self._blobs.kept(*incoming))
+            kept = await self._blobs.keep(*incoming)
             outputs = [
                 StoredOutput(name=one.name, content_type=one.content_type, sha256=bytes_.sha256, size=bytes_.size)
                 for one, bytes_ in zip(converted.outputs, incoming, strict=True)
             ]
-            recorded = await self._store.write(
-                lambda tx: conversion_store.succeed(tx, claimed, outputs, now=self._clock.now())
-            )
+
+            def record(tx: Transaction) -> bool:
+                self._blobs.use(tx, kept)
+                return conversion_store.succeed(tx, claimed, outputs, now=self._clock.now())
+
+            recorded = await self._store.write(record)
             return "succeeded" if recorded else None
 
     async def _fail(self, claimed: ConversionClaim, error_class: ErrorClass, sentence: str) -> str | None:
@@ -227,7 +232,8 @@ class ConversionWorker:
             wake.clear()
             await self._clock.wait(wake, due)
             now = self._clock.now()
-            with suppress(Problem):  # tried again at the next heartbeat; the lease is longer than that
+            # It is tried again at the next heartbeat; the lease is longer than the interval of heartbeats.
+            with suppress(Problem):
                 if now >= due:
                     due = now + interval_ms
                     held = await self._store.write(

@@ -12,7 +12,7 @@ Effect: TypeAlias = Literal["created", "updated", "unchanged", "deleted", "stale
 
 
 class _EntryNow(NamedTuple):
-    """An entry, as far as a change of it depends on it."""
+    """The parts of an entry that the effect of a change depends on."""
 
     value: str | None
     data_type: str
@@ -29,7 +29,9 @@ def effects_of(changes: Sequence[Change], present: Mapping[str, StoredEntry]) ->
 
 
 def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[list[Change], Tally]:
-    """Return a removal and an upsert, or less, that replace all changes of a key; and the counts of all.
+    """Return the changes that replace all changes of a key: at most a removal and an upsert.
+
+    Also return the counts of all changes.
 
     ``before`` is the present entry of the key, if there is one. Each further change of a key would need further statements.
     Without the reduction, a body with one key 5 000 times would be 5 000 times as expensive as another body.

@@ -1,8 +1,8 @@
 """CSV of entries (RFC 4180, UTF-8 without a byte order mark). Performs no I/O.
 
-Values are exactly the stored ones, also those that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must import
-the columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an empty
-value is a quoted empty field.
+Values are exactly as stored, also values that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must import the
+columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an empty value is
+a quoted empty field.
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ from workspaced.http.description import Parameter
 from workspaced.settings.model import Limits
 
 _ALWAYS: Final = 2**62
-# Sorts after every key: no key begins with this number of the last code point, because PostgreSQL's index limits its length.
+# A text that sorts after every key. It repeats the last code point so often that no key, limited by PostgreSQL's index, can
+# begin with it.
 AFTER_EVERY_KEY: Final = "\U0010ffff" * 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilters:
-    """The filters; ``prefix`` empty and None: all entries. Instants are milliseconds since 1970, ``until`` excluded."""
+    """The filters. An empty ``prefix`` and None mean no filter. Instants are milliseconds since 1970, ``until`` excluded."""
 
     prefix: str = ""
     data_type: str | None = None
@@ -109,7 +110,7 @@ def read_filters(query: Mapping[str, str], limits: Limits) -> EntryFilters:
 
 
 def _instant(query: Mapping[str, str], name: str) -> int | None:
-    """Return milliseconds, rounded up: the entries have whole ones."""
+    """Return milliseconds, rounded up: the entries have whole milliseconds."""
     text = query.get(name)
     if text is None:
         return None

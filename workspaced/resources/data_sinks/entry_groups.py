@@ -1,7 +1,7 @@
 """The groups that keys form by their dots and slashes: ``tank.`` of ``tank.mass`` and ``tank.volume``.
 
-A group is found by a seek in the index of keys, and so is the first key after it. So a page of groups costs the same in sinks
-of any size. Counts are exact up to a number of entries.
+A seek in the index of keys finds a group, and another seek finds the first key after it. So a page of groups costs the same in
+sinks of any size. Counts are exact up to a number of entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COUNTED_AT_LEAST: Final = 1_000
 
 
 class GroupPosition(NamedTuple):
-    """A position in the order of keys: after all keys with ``prefix``, or after ``key`` if that is empty."""
+    """A position in the order of keys: after all keys with ``prefix``, or after ``key`` if ``prefix`` is empty."""
 
     prefix: str
     key: str
@@ -52,7 +52,7 @@ def read_groups(
 ) -> tuple[list[EntryGroup], bool]:
     """Return up to ``take`` groups below a prefix in the order of keys, and whether there are more.
 
-    ``counted``: about how many entries are counted for a page; each group counts at least a thousand.
+    ``counted``: about how many entries are counted for a page. For each group, at least a thousand are counted.
     """
     groups: list[EntryGroup] = []
     at = after.text if after else before_prefix(prefix) if prefix else ""

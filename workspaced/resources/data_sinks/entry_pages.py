@@ -42,7 +42,7 @@ _INDEXED: Final = frozenset({"created", "key"})
 SORTABLE: Final = frozenset(_ORDERS.keys() - {""})
 FORMATS: Final = ("json", "csv")
 SEARCHED: Final = ("key", "value", "all")
-"""What ``searchIn`` may be: keys, values, or both."""
+"""The values of ``searchIn``: keys, values, or both."""
 _VALUES_STEP: Final = 2_000
 """The most entries between two looks at the length of the values that were searched."""
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
@@ -54,7 +54,7 @@ _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class Listing:
     """The query of a page of entries. ``search``: ``given`` in NFC; empty: all entries. ``searched``: one of `SEARCHED`.
 
-    ``walk``: the most entries to read; ``characters``: of values, if these are searched.
+    ``walk``: the most entries to read; ``characters``: the most characters of values to read, if values are searched.
     """
 
     page: Page
@@ -94,7 +94,10 @@ class Listing:
 
     @property
     def exact_pattern(self) -> str | None:
-        """The pattern of the search text as given, if it is not NFC: unlike keys, values are kept as they were sent."""
+        """The pattern of the unchanged search text, if it is not NFC.
+
+        It is for values, which are stored as they were sent, unlike keys.
+        """
         return _pattern(self.given) if self.given != self.search else None
 
 
@@ -131,14 +134,17 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
     form = query.get("format", "json")
     if form not in FORMATS:
         raise Invalid("bad_format", f"format must be {' or '.join(FORMATS)}.")
+    filters = read_filters(query, limits)
+    is_ranged = filters.least is not None or filters.most is not None
     return Listing(
         page=page,
         given=given,
         search=search,
         searched=searched,
-        filters=read_filters(query, limits),
+        filters=filters,
         form=form,
-        walk=limits.walked_rows,
+        # The comparison of a number takes about as long as everything else for an entry.
+        walk=max(limits.walked_rows // 2, 1) if is_ranged else limits.walked_rows,
         characters=limits.searched_characters,
     )
 
@@ -147,7 +153,7 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
     """Read a page; without ``take``, every entry from the cursor on.
 
     Raises:
-        Invalid: the cursor is of another order, or the sink has too many entries for the order.
+        Invalid: the cursor belongs to another order, or the sink has too many entries for the order.
     """
     page = listing.page
     values = _values(reader, sink, listing)
@@ -162,7 +168,8 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
             )
         if listing.has_values:
             raise Invalid("bad_sorted_by", "A search of values is possible in the order of createdAt or key.")
-    total = None if _is_chosen(listing) and (large or listing.has_values) else _count(reader, listing, values, records)
+    is_chosen = listing.search or listing.filters.given
+    total = None if is_chosen and (large or listing.has_values) else _count(reader, listing, values, records)
     name = f"{listing.order}_{listing.direction}"
     searched = f"{name}{_suffix(listing)}"
     if page.take is None:
@@ -178,12 +185,8 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
     return EntryPage(rows=iter([rows] if rows else []), records=len(rows), total=total, next=following)
 
 
-def _is_chosen(listing: Listing) -> bool:
-    return bool(listing.search) or listing.filters.given
-
-
 def _range_size(reader: ReadTransaction, sink: StoredSink, listing: Listing, values: Mapping[str, object]) -> int:
-    """Return the number of entries with the prefix, counted up to one more than the walk."""
+    """Return the number of entries with the prefix, counted up to ``walk`` + 1."""
     if not listing.filters.prefix or sink.entry_count <= listing.walk:
         return sink.entry_count
     return int(reader.existing(_SQL["count_range"], {**values, "walk": listing.walk + 1})[0])
@@ -201,7 +204,7 @@ def _suffix(listing: Listing) -> str:
 def _search(
     reader: ReadTransaction, listing: Listing, searched: str, values: Mapping[str, object]
 ) -> Walked[int | str]:
-    """Return what the statement ``searched`` finds. A search of values also ends by the characters that it examined."""
+    """Return the result of the statement ``searched``. A search of values also ends by the characters that it examined."""
     name = f"{listing.order}_{listing.direction}"
     characters = 0
 
@@ -297,7 +300,7 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
 def _cursor(reader: ReadTransaction, listing: Listing, values: Mapping[str, Any], row: Row) -> str:
     """Return the cursor of the page that begins after an entry.
 
-    An order by a computed value has no position that an index finds. Its cursor has the number of the entries before the page.
+    No index finds a position in an order by a computed value. So its cursor has the number of entries before the page.
     """
     entry = StoredEntry._make(row)
     if listing.order == "updated":

@@ -1,5 +1,5 @@
 -- Pages of a sink's entries; columns in the order of values.StoredEntry. Every page reads an index from :after on.
--- The order of creation is that of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
+-- The order of creation is the order of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
 -- so that every database finds the same ones. With a search, a page passes over :walk entries at the most.
 -- NULLS FIRST and LAST are SQLite's own order; PostgreSQL knows by them which index is meant.
 

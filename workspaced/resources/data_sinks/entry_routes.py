@@ -11,6 +11,7 @@ from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
 from workspaced.resources.data_sinks.events import record_entry
 from workspaced.resources.data_sinks.origin_store import find_origins
+from workspaced.resources.data_sinks.origins import origin_text
 from workspaced.resources.data_sinks.records import DataSinkEntryRecord, entry_record
 from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, SingleDataSinkEntry
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
@@ -40,12 +41,13 @@ def create_entry(tx: Transaction, call: Call, new: SingleDataSinkEntry) -> Respo
 
     A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.
     201: The entry.
-    409: `duplicate_key`: `existingId` has the key. `id_in_use`: the id is in use. `quota_exceeded`: the workspace or
-        sink holds as many as it may.
+    409: `duplicate_key`: `existingId` has the key. `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace
+    or of the sink is used up.
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
     entry = entry_store.create_entry(tx, call, sink, new)
-    record_entry(tx, call, sink, before=None, after=entry)
+    origin = origin_text(new.origin.shared(), new.origin.row) if new.origin else ""
+    record_entry(tx, call, sink, before=None, after=entry, origin=origin)
     location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
     headers = (("Location", location), etag(entry.version))
     return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
@@ -54,8 +56,9 @@ def create_entry(tx: Transaction, call: Call, new: SingleDataSinkEntry) -> Respo
 def update_entry(tx: Transaction, call: Call, changes: DataSinkEntryChanges) -> Response:
     """Change an entry (contract DS9).
 
-    Only the given members change; a null value clears it. The key can't change.
+    Only the given members change; null clears the value. The key can't change.
     200: The entry.
+    422: `entry_protected`: the sink protects the entry.
     """
     sink, before = _get_by_path(tx, call)
     call.require_match(before.version)
@@ -67,8 +70,9 @@ def update_entry(tx: Transaction, call: Call, changes: DataSinkEntryChanges) -> 
 def delete_entry(tx: Transaction, call: Call) -> Response:
     """Delete an entry (contract DS10).
 
-    One entry.
+    Deletes one entry.
     200: It is deleted.
+    422: `entry_protected`: the sink protects the entry.
     """
     sink, entry = _get_by_path(tx, call)
     call.require_match(entry.version)

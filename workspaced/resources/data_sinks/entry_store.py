@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
-from workspaced.resources.data_sinks.origin_store import keep_origin
+from workspaced.resources.data_sinks.origin_store import find_origins, keep_origins
 from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number
+from workspaced.resources.data_sinks.protection import is_refused, refusal
 from workspaced.resources.data_sinks.rules import SingleDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
 from workspaced.resources.data_sinks.values import (
@@ -82,7 +83,7 @@ def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
 
 def touch_sink(tx: Transaction, call: Call, sink: StoredSink, *, added: int) -> None:
     """Update the sink after a write to its entries; ``added`` is the change of their number."""
-    tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, **call.authorship})
+    tx.later(_SQL["touch_sink"], {"number": sink.number, "added": added, **call.authorship})
     tx.notify(SINKS)
 
 
@@ -119,7 +120,9 @@ def upsert_entry(
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
+        UnprocessableProblem: the sink protects the entry.
     """
+    _require_unprotected(tx, sink, change, existing)
     key, value, data_type, entry_id, observed_at, _, row = change
     if existing is None:
         require_room(sink, 1, call.settings.limits)
@@ -142,7 +145,7 @@ def upsert_entry(
             "observed_at": observed_at,
             "multiplier": ID_MULTIPLIER,
             "id_offset": id_offset,
-            "origin": origin_number(keep_origin(tx, sink, origin, now=call.now), row or 0) if origin else None,
+            "origin": origin_number(keep_origins(tx, sink, [origin], now=call.now)[0], row or 0) if origin else None,
             **call.authorship,
         },
     )
@@ -157,16 +160,28 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None]
 ) -> StoredEntry:
-    """Write the given members; without any, nothing changes (contract S11)."""
+    """Write the given members; without any, nothing changes (contract S11).
+
+    Raises:
+        UnprocessableProblem: the sink protects the entry.
+    """
     if not changes:
         return entry
-    current = {"value": entry.value, "data_type": entry.data_type}
-    tx.run(_SQL["update_entry"], {**current, **changes, "number": entry.number, **call.authorship})
+    members = {"value": entry.value, "data_type": entry.data_type, **changes}
+    change = Change(entry.key, members["value"], members["data_type"], None, None, remove=False)
+    _require_unprotected(tx, sink, change, entry)
+    tx.later(_SQL["update_entry"], {**members, "number": entry.number, **call.authorship})
     touch_sink(tx, call, sink, added=0)
     return get_entry(tx, sink, entry.key)
 
 
 def delete_entry(tx: Transaction, call: Call, sink: StoredSink, entry: StoredEntry) -> None:
-    """Delete an entry."""
-    tx.run(_SQL["delete_entry"], {"number": entry.number})
+    """Delete an entry. Raises UnprocessableProblem: the sink protects it."""
+    _require_unprotected(tx, sink, Change(entry.key, None, None, None, None, remove=True), entry)
+    tx.later(_SQL["delete_entry"], {"number": entry.number})
     touch_sink(tx, call, sink, added=-1)
+
+
+def _require_unprotected(reader: ReadTransaction, sink: StoredSink, change: Change, before: StoredEntry | None) -> None:
+    if before is not None and is_refused(sink, change, before):
+        raise refusal(before, find_origins(reader, [before.origin]))

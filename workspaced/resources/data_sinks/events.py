@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
-from workspaced.events.outbox import emit, has_subscribers, is_subscribed
+from workspaced.events.outbox import ask_subscribers, emit, emit_each, is_subscribed
 from workspaced.events.payload import DomainEvent, entry_resource
 from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
-from workspaced.resources.data_sinks.origin_store import find_origins
-from workspaced.resources.data_sinks.origins import ValueOrigin, origins_text, text_of_origin
+from workspaced.resources.data_sinks.origins import ValueOrigin, origins_text
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
 from workspaced.resources.recorded_change import changed_members, record_change
@@ -25,7 +24,7 @@ _ENTRY = "data_sink.entry"
 def record_sink(
     tx: Transaction, call: Call, *, before: StoredSink | None, after: StoredSink | None, body: bytes = b""
 ) -> None:
-    """Record and emit the change of a sink; a sink that was not written causes neither.
+    """Record and emit the change of a sink; a sink that was not written causes neither a row nor an event.
 
     ``body``: the JSON of a new sink with its entries, which have no events of their own (contract S14).
     """
@@ -36,41 +35,58 @@ def record_sink(
     kind = f"data_sink.{_verb(before, after)}"
     if before and after:
         previous = changed_members(sink_record(before, call.settings), record)
+        is_same = before.protect_fed_entries == after.protect_fed_entries
+        further = () if is_same else ("protectFedEntries",)
         if previous:
             event = DomainEvent(type=kind, id=sink.id, record=record, previous=previous)
-            record_change(tx, call, sink.workspace_id, event, label=sink.label)
+            record_change(tx, call, sink.workspace_id, event, label=sink.label, further=further)
         else:
-            call.note(tx, kind, sink.id, label=sink.label, workspace_id=sink.workspace_id)
+            call.note(tx, kind, sink.id, label=sink.label, workspace_id=sink.workspace_id, changed=further)
     else:
         event = DomainEvent(type=kind, id=sink.id, record=msgspec.Raw(body) if body else record)
         record_change(tx, call, sink.workspace_id, event, label=sink.label, counts={"entries": sink.entry_count})
 
 
 def record_entry(
-    tx: Transaction, call: Call, sink: StoredSink, *, before: StoredEntry | None, after: StoredEntry | None
+    tx: Transaction,
+    call: Call,
+    sink: StoredSink,
+    *,
+    before: StoredEntry | None,
+    after: StoredEntry | None,
+    origin: str = "",
 ) -> None:
     """Record the change of an entry as `record_entries` does."""
-    record_entries(tx, sink, [(call, before, after)])
+    record_entries(tx, sink, [(call, before, after)], [origin], ask_subscribers(tx))
 
 
-def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryState]) -> None:
-    """Record and emit changes of entries of a sink, at least one; an ignored one causes neither (contract M5, M6).
+def record_entries(
+    tx: Transaction,
+    sink: StoredSink,
+    states: Sequence[EntryState],
+    origins: Sequence[str],
+    has_subscribers: Callable[[], object],
+) -> None:
+    """Record and emit changes of entries of a sink, at least one.
 
-    A write of equal values has an audit row, but no event and no row in the history.
+    An ignored change causes neither a row nor an event (contract M5, M6).
+
+    A write of equal values has an audit row, but no event and no row in the history. ``origins``: the phrase about where each
+    written value comes from. ``has_subscribers``: the result of `ask_subscribers`.
     """
-    emits = has_subscribers(tx)
-    origins = find_origins(tx, (after.origin for _, _, after in states if after))
-    for call, before, after in states:
+    emits = has_subscribers()
+    events: list[tuple[Call, DomainEvent]] = []
+    for (call, before, after), origin in zip(states, origins, strict=True):
         entry = after or before
         if entry is None or (before and after and before.version == after.version):
             continue
         changed = tuple(_previous(before, after)) if before and after else ()
         action = f"{_ENTRY}.{_verb(before, after)}"
-        origin = text_of_origin(after.origin, origins) if after and after.origin is not None else ""
         call.note(tx, action, entry.id, label=entry.key, workspace_id=call.workspace_id, changed=changed, origin=origin)
         if emits:
-            emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
+            events += [(call, event) for event in _entry_events(sink, before, after)]
     record_states(tx, sink, states)
+    emit_each(tx, sink.workspace_id, events)  # at the end, because the workspace's sequence is locked from here on
 
 
 def record_bulk(

@@ -31,7 +31,7 @@ TAKE: Final = 100
 class EntryGroupRecord(msgspec.Struct, rename="camel", kw_only=True):
     """A group of entries by the beginning of their keys, or one entry."""
 
-    prefix: Annotated[str | None, Meta(description="Ends with a dot or a slash; null: it is the entry.")]
+    prefix: Annotated[str | None, Meta(description="Ends with a dot or a slash; null: the row is an entry.")]
     count: Count
     is_exact: Annotated[bool, Meta(description="false: the group has more entries than `count`.")]
     entry: DataSinkEntryRecord | None
@@ -79,7 +79,7 @@ def _record(group: EntryGroup, sink: StoredSink) -> EntryGroupRecord:
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
     pages = tuple(one for one in paging(limits, (), take=str(TAKE), cursors=True) if one.name in {"take", "cursor"})
-    prefix = Parameter("prefix", "Only keys that begin with this.", string(longest=limits.key_length))
+    prefix = Parameter("prefix", "Only keys that begin with this text.", string(longest=limits.key_length))
     return (
         get(
             "data_sinks.list_groups",

@@ -1,23 +1,14 @@
 -- PostgreSQL's variants of the statements of the history.
 
--- name: insert_staged
-INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
-                          old_origin)
-SELECT :sink, s.key,
-       greatest(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
-                                              ORDER BY c.at DESC LIMIT 1), 0)),
-       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
-FROM staged_change s
-LEFT JOIN LATERAL (SELECT number, value, data_type, observed_at, updated_at, origin FROM data_sink_entry
-                   WHERE sink = :sink AND key = s.key LIMIT 1) AS e ON true
-WHERE CASE WHEN e.number IS NULL THEN s.remove = 0
-           WHEN s.observed_at < e.observed_at THEN false
-           ELSE s.remove = 1 OR s.value IS DISTINCT FROM e.value
-                OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type) END
-ORDER BY s.ordinal
-
 -- name: queue_for_pruning
 SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('pruning of entry changes', 0))
+
+-- name: last_changes
+-- Only the index by key has the order. With ORDER BY at, a plan that was made while the table was empty walks the index by time.
+SELECT keys.value, coalesce((SELECT at FROM entry_change
+                             WHERE sink = :sink AND key >= keys.value AND key <= keys.value
+                             ORDER BY key DESC, at DESC LIMIT 1), 0)
+FROM json_array_elements_text(:keys::json) AS keys
 
 -- name: differences
 SELECT c.at, c.number, c.key, c.old_value, c.old_data_type, c.known_from,

@@ -14,26 +14,14 @@ SET history_changes = :changes, history_days = :days, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :sink
 
--- name: last_change_at
-SELECT at FROM entry_change WHERE sink = :sink AND key = :key ORDER BY at DESC LIMIT 1
+-- name: last_changes
+-- Of each key of a JSON list.
+SELECT numbers.value, coalesce((SELECT at FROM entry_change WHERE sink = :sink AND key = numbers.value ORDER BY at DESC LIMIT 1), 0)
+FROM json_each(:keys) AS numbers
 
 -- name: insert
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin) VALUES
-
--- name: insert_staged
--- The effects of the staged items, as in compare_stage. A new entry continues the history of its key.
-INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
-                          old_origin)
-SELECT :sink, s.key,
-       max(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
-                                         ORDER BY c.at DESC LIMIT 1), 0)),
-       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
-FROM staged_change s LEFT JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key
-WHERE CASE WHEN e.number IS NULL THEN NOT s.remove
-           WHEN s.observed_at < e.observed_at THEN 0
-           ELSE s.remove OR s.value IS NOT e.value OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type) END
-ORDER BY s.ordinal
 
 -- name: changes_of_key
 -- The newest first, from a change on. The value after a change is in the row before it.

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from workspaced.core.bodies import Body
 from workspaced.core.json_schema import Count, Timestamp, Uuid
-from workspaced.core.members import Body, Whole
+from workspaced.core.members import Whole
 from workspaced.core.problems import Invalid
 from workspaced.core.records import optional_stamp
 from workspaced.core.timestamps import microseconds, stamp
@@ -29,19 +30,21 @@ class EntryStateRecord(msgspec.Struct, rename="camel"):
     data_type: str
     origin: Annotated[
         EntryOriginRecord | UnsetType | None,
-        Meta(description="With `origin=true`: that of its last write; null: not given."),
+        Meta(description="With `origin=true`: the origin of its last write; null: not given."),
     ] = UNSET
 
 
 class DataSinkHistoryRecord(msgspec.Struct, rename="camel"):
-    """What is kept of the history of a sink."""
+    """How much of the history of a sink is kept."""
 
     data_sink_id: Uuid
-    changes: Annotated[Count, Meta(description="Of each entry; 0: the sink has no history.")]
+    changes: Annotated[
+        Count, Meta(description="The number of changes that are kept of each entry; 0: the sink has no history.")
+    ]
     days: Count
-    own_changes: Annotated[Count | None, Meta(description="The sink's setting; null: as the service does.")]
+    own_changes: Annotated[Count | None, Meta(description="The sink's setting; null: the default of the service.")]
     own_days: Count | None
-    known_from: Annotated[Timestamp | None, Meta(description="Every later change is known; null: none is.")]
+    known_from: Annotated[Timestamp | None, Meta(description="Every later change is known; null: no change is known.")]
 
 
 class EntryChangeRecord(msgspec.Struct, rename="camel", kw_only=True):
@@ -78,12 +81,13 @@ class DataSinkComparisonRecord(msgspec.Struct, rename="camel", kw_only=True):
     is_known: Annotated[bool, Meta(description="false: the sink's history begins after `since`; nothing is compared.")]
     differences: list[EntryDifferenceRecord]
     unknown_keys: Annotated[
-        list[str], Meta(description="Of the first page: keys that lost every change between the instants.")
+        list[str],
+        Meta(description="On the first page: keys that differ, but all changes between the instants were dropped."),
     ]
 
 
 def history_record(sink: StoredSink, default: HistorySettings) -> DataSinkHistoryRecord:
-    """Return what is kept of a sink's history."""
+    """Return how much of a sink's history is kept."""
     policy = policy_of(sink, default)
     known_from = sink.history_from if policy.changes else None
     return DataSinkHistoryRecord(
@@ -145,7 +149,7 @@ def state_record(
 
 
 class DataSinkHistoryChanges(Body):
-    """An update body of the settings of a history; null: as the service does."""
+    """An update body of the settings of a history; null: the default of the service."""
 
     is_update = True
 
@@ -159,7 +163,7 @@ def read_moments(query: Mapping[str, str], *, now: int) -> Moments:
     """Return the instants of a comparison: ``from``, and ``to``, which is now by default.
 
     Raises:
-        Invalid: one of them is no date-time with an offset, or ``from`` is not the earlier one.
+        Invalid: one of them is not a date-time with an offset, or ``from`` is not the earlier instant.
     """
     since = _instant(query, "from")
     until = min(_instant(query, "to"), now) if "to" in query else now

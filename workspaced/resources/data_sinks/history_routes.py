@@ -52,7 +52,7 @@ async def get_history(call: Call) -> Response:
 def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) -> Response:
     """Change what is kept.
 
-    Only the given members change; null: as the service does. With 0 changes the history ends, and is dropped.
+    Only the given members change; null: the default of the service. With 0 changes the history ends, and is dropped.
     200: The settings.
     """
     changes = wanted.given()
@@ -70,7 +70,7 @@ def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) 
 async def list_changes(call: Call) -> Response:
     """List the changes of an entry.
 
-    The kept changes of an entry, the newest first, also of a deleted one.
+    The kept changes of an entry, the newest first, also of a deleted entry.
     200: The changes.
     404: `entry_not_found`: no entry has the key, and no change of it is kept.
     """
@@ -87,7 +87,9 @@ async def list_changes(call: Call) -> Response:
         origins = find_origins(reader, named) if wants_origin else None
         if newest is None:
             if entry is None and not rows:
-                raise NotFoundProblem("entry_not_found", "There is no such entry, and none is known of the past.")
+                raise NotFoundProblem(
+                    "entry_not_found", "There is no such entry, and no former entry with this key is known."
+                )
             after = state_record(entry.value, entry.data_type, entry.origin, origins) if entry else None
         elif rows and (rows[0].at, rows[0].number) == newest:
             after = state_record(rows[0].old_value, rows[0].old_data_type, rows[0].old_origin, origins)

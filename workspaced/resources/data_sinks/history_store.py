@@ -1,15 +1,17 @@
 """The history of entries in the database: one row for each change, written in the transaction of the change.
 
-A row has the value before the change. The value at an instant is therefore that before the first later change, or the present
-one. Only values and data types have a history: a write of equal ones is no change.
+A row has the value before the change. The value at an instant is therefore the value before the first later change or, without
+one, the present value. Only values and data types have a history: a write of equal values is no change.
 
-A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, as the service does.
-Dropping begins with the oldest change of an entry, so the rest has no gaps. ``history_from`` is the instant from which all
-changes of a sink are known. Changes that were dropped because an entry has too many are noted at the entry's oldest row.
+A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, the defaults of the service
+apply. Dropping begins with the oldest change of an entry, so the rest has no gaps. ``history_from`` is the instant from which
+all changes of a sink are known. If changes were dropped because an entry has too many, this is noted at
+the entry's oldest row.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,7 +87,7 @@ EntryState: TypeAlias = tuple[Call, StoredEntry | None, StoredEntry | None]
 
 
 def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
-    """Return what a sink keeps; 0 changes: no history."""
+    """Return the settings of a sink's history; 0 changes: no history."""
     return _policy(sink.history_changes, sink.history_days, default)
 
 
@@ -93,9 +95,9 @@ def open_history(tx: Transaction, call: Call, sink: StoredSink) -> bool:
     """Prepare to record changes of a sink. Return whether it has a history; begin or end it if the settings say so."""
     kept = policy_of(sink, call.settings.history).changes > 0
     if kept and sink.history_from is None:
-        tx.run(_SQL["start"], {"sink": sink.number, "now": call.now})
+        tx.later(_SQL["start"], {"sink": sink.number, "now": call.now})
     elif not kept and sink.history_from is not None:
-        tx.run(_SQL["stop"], {"sink": sink.number})
+        tx.later(_SQL["stop"], {"sink": sink.number})
     if kept:
         tx.notify(CHANGES)
     return kept
@@ -108,24 +110,21 @@ def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState
     """
     if not open_history(tx, states[0][0], sink):
         return
+    created = [after.key for _, before, after in states if after and not before]
+    last = _last_changes(tx, sink, created) if created else {}
     rows: list[Row] = []
     for call, before, after in states:
         entry = after or before
         if entry is None or (before and after and before[3:5] == after[3:5]):
             continue
-        at = max(call.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
+        at = max(call.now, entry.updated_at if before else last[entry.key])
         old = (before.value, before.data_type) if before else (None, None)
-        rows.append((sink.number, entry.key, at, *old, *_request(call).values(), before.origin if before else None))
+        rows.append((sink.number, entry.key, at, *old, *columns_of(call).values(), before.origin if before else None))
     if rows:
         tx.load(_SQL["insert"], rows)
 
 
-def record_staged(tx: Transaction, call: Call, sink: StoredSink) -> None:
-    """Record the effects of the staged items of a mass update, before they are written."""
-    tx.run(_SQL["insert_staged"], {"sink": sink.number, "now": call.now, **_request(call)})
-
-
-def _request(call: Call) -> dict[str, str]:
+def columns_of(call: Call) -> dict[str, str]:
     """Return the columns of the request that makes a change, in their order."""
     return {
         "actor": call.actor,
@@ -137,7 +136,7 @@ def _request(call: Call) -> dict[str, str]:
 
 
 def configure(tx: Transaction, call: Call, sink: StoredSink, *, changes: int | None, days: int | None) -> None:
-    """Set what a sink keeps; None: as the service does. The history begins or ends now."""
+    """Set how much history a sink keeps; None: the default of the service. The history begins or ends now."""
     values = {"sink": sink.number, "changes": changes, "days": days, "now": call.now, "actor": call.actor}
     tx.run(_SQL["configure"], values)
     open_history(tx, call, sink._replace(history_changes=changes, history_days=days))
@@ -146,7 +145,7 @@ def configure(tx: Transaction, call: Call, sink: StoredSink, *, changes: int | N
 def changes_of(
     reader: ReadTransaction, sink: StoredSink, key: str, *, newest: ChangePosition | None, take: int
 ) -> list[StoredChange]:
-    """Return the changes of a key, the newest first, from ``newest`` on; None: from the last one on."""
+    """Return the changes of a key, the newest first, from ``newest`` on; None: from the last change on."""
     if sink.history_from is None:
         return []
     at, number = newest or (_END, _END)
@@ -199,13 +198,13 @@ def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) ->
 
 
 def has_excess(reader: ReadTransaction) -> bool:
-    """Whether enough changes were recorded since the last pruning to look for entries that have too many."""
+    """Whether enough changes were recorded since the last pruning to look for entries with too many."""
     last, pruned_to = _last_change(reader)
     return last - pruned_to >= _AT_ONCE
 
 
 def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
-    """Drop changes of entries that have too many, examining about ``most`` new changes. Return the work; 0: none left."""
+    """Drop changes of entries with too many changes, examining about ``most`` new changes. Return the work; 0: none left."""
     if tx.one(_SQL["queue_for_pruning"]) is None:
         return 0
     pruned_to = _last_change(tx)[1]
@@ -270,9 +269,9 @@ def _policy(changes: int | None, days: int | None, default: HistorySettings) -> 
     )
 
 
-def _last_change_at(reader: ReadTransaction, sink: StoredSink, key: str) -> int:
-    row = reader.one(_SQL["last_change_at"], {"sink": sink.number, "key": key})
-    return int(row[0]) if row else 0
+def _last_changes(reader: ReadTransaction, sink: StoredSink, keys: Sequence[str]) -> dict[str, int]:
+    """Return the instant of the last change of each key; 0 if it has none."""
+    return dict(reader.all(_SQL["last_changes"], {"sink": sink.number, "keys": json.dumps(keys)}))
 
 
 def _last_change(reader: ReadTransaction) -> tuple[int, int]:

@@ -19,8 +19,8 @@ from unicodedata import is_normalized
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from workspaced.core.bodies import read_body
 from workspaced.core.json_body import MALFORMED, decode, without_bom
-from workspaced.core.members import read_body
 from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
@@ -52,7 +52,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     origins: list[dict[str, Any]] = []
 
 
-# A third of the time of ``Change(…)``, which is a Python function; there are thousands of items in a request.
+# It takes a third of the time of ``Change(…)``, which is a Python function. A request has thousands of items.
 _new_change: Callable[[tuple[object, ...]], Change] = partial(tuple.__new__, Change)
 _ITEM = msgspec.json.Decoder(_SingleItem)
 _ITEMS = msgspec.json.Decoder(list[_MassItem])
@@ -61,7 +61,7 @@ _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    """A bulk body; ``enveloped``: it has the form ``{"entries": […]}``, and so has the response.
+    """A bulk body; ``enveloped``: the body has the form ``{"entries": […]}``, and the response has it, too.
 
     ``changes`` has None for an invalid item; ``faults`` has its mistakes. The origins of changes are positions in ``origins``.
     """
@@ -104,7 +104,7 @@ def _read_single(value: dict[str, object], limits: Limits, key: str | None) -> S
             raise Invalid.at("", "bad_key", f"The key in the path {fault}.")
         named = value.setdefault("key", key)
         if not isinstance(named, str) or normalised(named) != key:
-            raise Invalid.at("/key", "key_mismatch", "The body's key is not the one in the path.")
+            raise Invalid.at("/key", "key_mismatch", "The body has another key than the path.")
     read, change, ignored = _read_item(value, limits, setting=SingleSetting)
     return _with_origin(change, getattr(read, "origin", None), ignored)
 
@@ -158,11 +158,11 @@ def _read_origins(
     read, ignored = (
         (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
     )
-    return [one.shared() for one in read.origins], entry_origins(read.origins, entries), ignored
+    return *entry_origins(read.origins, entries), ignored
 
 
 def _plain_changes(items: Sequence[_MassItem], origins: Iterable[int | None], limits: Limits) -> list[Change] | None:
-    """Return the items as changes; None if any has a mistake."""
+    """Return the items as changes; None if any item has a mistake."""
     try:
         changes = [_change_of(item, origin) for item, origin in zip(items, origins, strict=True)]
     except MALFORMED:

@@ -15,7 +15,8 @@ from workspaced.resources.data_sinks.change_effects import effects_of
 from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
-from workspaced.resources.data_sinks.origins import ValueOrigin
+from workspaced.resources.data_sinks.origin_store import find_origins
+from workspaced.resources.data_sinks.origins import StoredOrigins, ValueOrigin
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
@@ -28,11 +29,12 @@ def update_mass(call: Call) -> Work:
     """Set entries (contract DS11).
 
     Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at all, unless
-    `partial=true`. It has at most $bulk_items items and $bulk_body_bytes bytes. A bulk item may be `{"key": …,
-    "delete": true}`. A value that was observed before the stored one is ignored.
+    `partial=true`. It has at most $bulk_items items and $bulk_body_bytes bytes. A bulk item may be `{"key": …, "delete":
+    true}`. A value that was observed before the stored one is ignored.
     200: The entry; or the entries in the order of the items; or counts, or results.
     404: `entry_not_found`: the sink has no such entry.
-    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the sink is used up.
+    422: `entry_protected`: the sink protects an entry.
     """
     may_create = call.flag("create", default=call.settings.mass_creates)
     partial = call.flag("partial", default=False)
@@ -57,13 +59,14 @@ def update_mass_by_key(call: Call) -> Work:
 
     Sets the value of the entry that the path names; an unknown key becomes an entry.
     200: The entry.
-    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the sink is used up.
+    422: `entry_protected`: the sink protects the entry.
     """
     return update_mass(call)
 
 
 def _require_permissions(call: Call, body: Single | Bulk, *, dry_run: bool) -> None:
-    """Raise ForbiddenProblem without the permissions that the items need beyond that of the path (contract M8)."""
+    """Raise ForbiddenProblem if the items need a permission that the caller does not have (contract M8)."""
     if isinstance(body, Bulk) and any(change is not None and change.remove for change in body.changes):
         call.require(DATA_SINKS_WRITE, to="delete entries")
     if dry_run:
@@ -130,16 +133,18 @@ def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
     It changes nothing.
     """
+    wants_origin = call.flag("origin", default=False)
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         accepted, errors = _checked(tx, sink, bulk, may_create=may_create)
         changes = [change for _, change in accepted]
         present = mass_store.entries_of(tx, sink, changes) if changes else {}
+        origins = find_origins(tx, (entry.origin for entry in present.values())) if wants_origin else None
         effects = list(effects_of(changes, present))
         require_room(sink, effects.count("created") - effects.count("deleted"), call.settings.limits)
         results: list[dict[str, Any]] = [
-            {"index": index, "status": 200, "effect": effect, "entry": _record_of(present, change, sink)}
+            {"index": index, "status": 200, "effect": effect, "entry": _record_of(present, change, sink, origins)}
             for (index, change), effect in zip(accepted, effects, strict=True)
         ]
         return json_response(_summary(results, [{"index": index, **errors[index]} for index in errors]))
@@ -184,10 +189,12 @@ def _counts(tally: Tally) -> dict[str, int]:
     return {"accepted": tally.accepted, **tally.written}
 
 
-def _record_of(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
-    """Return the record of the entry of an item's key; None if there is none."""
+def _record_of(
+    by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink, origins: StoredOrigins | None = None
+) -> object:
+    """Return the record of the entry of an item's key; None if there is none. ``origins`` None: without its origin."""
     entry = by_key.get(change.key)
-    return entry_record(entry, sink.id) if entry else None
+    return entry_record(entry, sink.id, origins) if entry else None
 
 
 def _error(problem: Problem) -> dict[str, object]:

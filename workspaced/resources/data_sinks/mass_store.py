@@ -1,24 +1,26 @@
-"""Mass updates in the database: set-based SQL with a staging table (contract M3, M4, M5, M6, M8)."""
+"""Mass updates in the database: set-based SQL over staged changes (contract M3, M4, M5, M6, M8)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.http.operations import Call
-from workspaced.resources.data_sinks.change_effects import least_of
-from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
-from workspaced.resources.data_sinks.history_store import open_history, record_staged
-from workspaced.resources.data_sinks.origin_store import keep_origin
+from workspaced.resources.data_sinks.change_effects import effects_of, least_of
+from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, touch_sink
+from workspaced.resources.data_sinks.history_store import columns_of, open_history
+from workspaced.resources.data_sinks.origin_store import find_origins, keep_origins
 from workspaced.resources.data_sinks.origins import ValueOrigin, origin_number, split_origin
+from workspaced.resources.data_sinks.protection import is_refused, refusal
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
-from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.settings.model import Limits
+from workspaced.storage.port import JsonRows, Row, Transaction, Values
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
-_BY_KEY = itemgetter(0)  # a third of the time of an access by name
+_BY_KEY = itemgetter(0)  # this takes a third of the time of an access by name
 _PLAIN = (None, None, False)
 """The fields 3 to 5 of a change without an id, an observation and a removal."""
 _WITH_ORIGIN = itemgetter(0, 1, 2, 6)
@@ -64,25 +66,25 @@ def apply_changes(
     changes, base = _with_stored_origins(tx, call, sink, changes, origins)
     least, total = _without_repetitions(tx, sink, changes)
     has_history = open_history(tx, call, sink)
-    for turn, part in enumerate(rounds(least) if least else ()):
-        _stage(tx, part, has_origins=bool(origins))
-        effects = Tally(accepted=len(part))
+    for part in rounds(least) if least else ():
         upserts = sum(1 for change in part if not change.remove)
-        existing = 0
-        if sink.entry_count or turn:
-            effects, existing = _compare(tx, sink, len(part))
-            if any(change.data_type is None for change in part):
-                tx.run(_SQL["keep_data_types"], {"sink": sink.number})
-        created = upserts - existing
-        added = created - effects.deleted
-        require_room(sink, total.created - total.deleted + added, call.settings.limits)
+        added = total.created - total.deleted
+        if _may_exceed(sink, added + upserts, call.settings.limits):
+            foreseen = list(effects_of(part, entries_of(tx, sink, part)))
+            added += foreseen.count("created") - foreseen.count("deleted")
+            require_room(sink, added, call.settings.limits)
+        values = _write_values(call, _stage(tx, part, sink, has_origins=bool(origins)), base)
         if has_history:
-            record_staged(tx, call, sink)
+            tx.later(_SQL["record_stage"], {**values, **columns_of(call)})
+        effects, existing = _compare(tx, values, len(part))
+        if existing and any(change.data_type is None for change in part):
+            tx.run(_SQL["keep_data_types"], values)
         if upserts:
-            _upsert(tx, call, sink, len(part), base)
+            tx.later(_SQL["count_numbers"], values)
+            tx.later(_SQL["upsert_stage"], values)
         if effects.deleted:
-            tx.run(_SQL["delete_stage"], {"sink": sink.number})
-        total += effects + Tally(created=created)
+            tx.later(_SQL["delete_stage"], values)
+        total += effects + Tally(created=upserts - existing)
     if total.touched:
         touch_sink(tx, call, sink, added=total.created - total.deleted)
     return total
@@ -91,28 +93,30 @@ def apply_changes(
 def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Mapping[str, StoredEntry]:
     """Return the present entries of the keys of the changes."""
     keys = dict.fromkeys(change.key for change in changes)
-    _stage(tx, [Change(key, None, None, None, None, remove=False) for key in sorted(keys)])
-    return _staged_entries(tx, sink)
+    changes = [Change(key, None, None, None, None, remove=False) for key in sorted(keys)]
+    return _by_key(tx.all(_SQL["entries_of_stage"], _stage(tx, changes, sink)))
 
 
 def upsert_each(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin] = ()
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
-    """Write entries with different keys and no given ids. Return each before and after, in their order.
+    """Write entries with different keys and no given ids. Return each entry before and after, in their order.
 
     An older observation changes nothing (contract M6). The origins of the changes are positions in ``origins``.
     """
     changes, base = _with_stored_origins(tx, call, sink, changes, origins)
-    _stage(tx, in_key_order(changes), has_origins=bool(origins))
-    before = _staged_entries(tx, sink) if sink.entry_count else {}
+    staged = _stage(tx, in_key_order(changes), sink, has_origins=bool(origins))
+    present = tx.ask(_SQL["entries_of_stage"], staged) if sink.entry_count else list
     if any(change.data_type is None for change in changes):
-        tx.run(_SQL["keep_data_types"], {"sink": sink.number})
-    _upsert(tx, call, sink, len(changes), base)
-    after = _staged_entries(tx, sink)
-    states = [(before.get(change.key), after[change.key]) for change in changes]
-    if any(former is None or former.version != entry.version for former, entry in states):
+        tx.later(_SQL["keep_data_types"], staged)
+    values = _write_values(call, staged, base)
+    tx.later(_SQL["count_numbers"], values)
+    written = tx.all(_SQL["upsert_stage_returning"], values)
+    before = _by_key(present())
+    after = {**before, **_by_key(written)}
+    if written:
         touch_sink(tx, call, sink, added=len(after) - len(before))
-    return states
+    return [(before.get(change.key), after[change.key]) for change in changes]
 
 
 def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool) -> Problem | None:
@@ -123,10 +127,11 @@ def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, ma
 def faults_of(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool
 ) -> Iterator[tuple[int, Problem]]:
-    """Yield the indexes of changes that can't be applied: the id is in use, or creation is not allowed.
+    """Yield the indexes of changes that can't be applied: the id is in use, creation is not allowed, or the entry is protected.
 
     The id of a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
+    yield from _edits_of_protected(tx, sink, changes)
     doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}
     if not doubtful:
         return
@@ -137,7 +142,7 @@ def faults_of(
         if key not in doubtful:
             continue
         if key not in present:
-            present[key] = _is_there(tx, sink, key)
+            present[key] = bool(sink.entry_count) and find_entry(tx, sink, key) is not None
         if remove:
             present[key] = False
         elif not present[key]:
@@ -155,10 +160,24 @@ def faults_of(
             present[key] = True
 
 
+def _edits_of_protected(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Iterator[tuple[int, Problem]]:
+    if not (sink.protect_fed_entries and sink.entry_count):
+        return
+    present = entries_of(tx, sink, [change for change in changes if change.origin is None])
+    found = [
+        (index, present[change.key])
+        for index, change in enumerate(changes)
+        if is_refused(sink, change, present.get(change.key))
+    ]
+    origins = find_origins(tx, (entry.origin for _, entry in found))
+    for index, entry in found:
+        yield index, refusal(entry, origins)
+
+
 def _without_repetitions(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change]
 ) -> tuple[Sequence[Change], Tally]:
-    """Return the fewest changes of each key with the same result, and the counts of what is left out."""
+    """Return the fewest changes of each key with the same result, and the counts of the changes that are left out."""
     if _all_different(changes):
         return changes, Tally()
     by_key: dict[str, list[Change]] = {}
@@ -179,16 +198,12 @@ def _all_different(changes: Sequence[Change]) -> bool:
     return len(set(map(_BY_KEY, changes))) == len(changes)
 
 
-def _is_there(reader: ReadTransaction, sink: StoredSink, key: str) -> bool:
-    return bool(sink.entry_count) and find_entry(reader, sink, key) is not None
-
-
 def _with_stored_origins(
     tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change], origins: Sequence[ValueOrigin]
 ) -> tuple[Sequence[Change], int]:
     """Store the origins. Return the changes with origins as entries have them, after adding the returned number to each."""
-    numbers = [keep_origin(tx, sink, origin, now=call.now) for origin in origins]
-    if len(numbers) <= 1:  # so the thousands of changes of a usual request stay as they are
+    numbers = keep_origins(tx, sink, origins, now=call.now)
+    if len(numbers) <= 1:  # so the changes of a usual request, which are thousands, are not copied
         return changes, origin_number(numbers[0], 0) if numbers else 0
     stored = []
     for change in changes:
@@ -199,43 +214,46 @@ def _with_stored_origins(
     return stored, 0
 
 
-def _stage(tx: Transaction, part: Sequence[Change], *, has_origins: bool = False) -> None:
-    tx.run(_SQL["make_stage"])
-    tx.run(_SQL["clear_stage"])
-    if {change[3:6] for change in part} == {_PLAIN}:  # half the columns take a third of the time
+def _stage(tx: Transaction, part: Sequence[Change], sink: StoredSink, *, has_origins: bool = False) -> Values:
+    """Stage changes for the following statements. Return the values that each of them needs."""
+    tx.later(_SQL["make_stage"])
+    tx.later(_SQL["clear_stage"])
+    if {change[3:6] for change in part} == {_PLAIN}:  # half the number of columns takes a third of the time
         if has_origins:
             tx.load(_SQL["stage_with_origin"], list(map(_WITH_ORIGIN, part)))
         else:
             tx.load(_SQL["stage_plain"], [change[:3] for change in part])
     else:
         tx.load(_SQL["stage"], part)
+    return {"sink": sink.number, "staged": JsonRows(part), "count": len(part)}
 
 
-def _staged_entries(tx: Transaction, sink: StoredSink) -> Mapping[str, StoredEntry]:
-    """Return the present entries of the staged keys."""
-    rows = tx.all(_SQL["entries_of_stage"], {"sink": sink.number})
+def _by_key(rows: Iterable[Row]) -> dict[str, StoredEntry]:
     return {row[2]: StoredEntry._make(row) for row in rows}
 
 
-def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, int]:
-    """Return the effects of the staged changes on existing entries, and the number of upserts of these."""
-    row = tx.one(_SQL["compare_stage"], {"sink": sink.number})
+def _may_exceed(sink: StoredSink, added: int, limits: Limits) -> bool:
+    """Whether the sink would have more entries than allowed if all changes add an entry."""
+    return bool(limits.entries_per_sink) and sink.entry_count + added > limits.entries_per_sink
+
+
+def _compare(tx: Transaction, values: Values, accepted: int) -> tuple[Tally, int]:
+    """Return the effects of the staged changes on existing entries, and the number of upserts of existing entries.
+
+    On PostgreSQL the same statement writes the changes, so nothing is refused after this.
+    """
+    row = tx.one(_SQL["compare_stage"], values)
     stale, updates, same, removals, stale_upserts = row or (0, 0, 0, 0, 0)
     tally = Tally(accepted=accepted, updated=updates - same, unchanged=same + stale, deleted=removals, stale=stale)
     return tally, updates + stale_upserts
 
 
-def _upsert(tx: Transaction, call: Call, sink: StoredSink, count: int, origin_base: int) -> None:
-    before, id_offset = take_numbers(tx, count)
-    tx.run(
-        _SQL["upsert_stage"],
-        {
-            "before": before,
-            "sink": sink.number,
-            "default_data_type": DEFAULT_DATA_TYPE,
-            "multiplier": ID_MULTIPLIER,
-            "id_offset": id_offset,
-            "origin": origin_base,
-            **call.authorship,
-        },
-    )
+def _write_values(call: Call, staged: Values, origin_base: int) -> Values:
+    """Return the values of the statements that write staged changes."""
+    return {
+        **staged,
+        "default_data_type": DEFAULT_DATA_TYPE,
+        "multiplier": ID_MULTIPLIER,
+        "origin": origin_base,
+        **call.authorship,
+    }

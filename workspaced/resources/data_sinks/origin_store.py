@@ -1,14 +1,14 @@
 """The origins of values in the database, each stored once for a sink.
 
-No statement counts the entries that name an origin, because that would slow every write. A job looks for the origins that
-were not written for a day: it passes over all entries, then over all changes, and drops those that neither names. A value that
-becomes a former one meanwhile is found in one of the two.
+No statement counts the entries that name an origin, because that would slow every write. A job examines the origins that were
+not written for a day. It reads all entries, then all changes, and drops the origins that neither name. If a value becomes a
+former value meanwhile, its origin is found in the changes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,13 +26,18 @@ _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 
 
-def keep_origin(tx: Transaction, sink: StoredSink, origin: ValueOrigin, *, now: int) -> int:
-    """Store an origin of a sink, unless it is stored. Return its number."""
-    values = {"sink": sink.number, "digest": origin.digest}
-    found = tx.one(_SQL["find"], values)
-    if found and found[1] > now - _HOUR_MS:
-        return int(found[0])
-    return int(tx.existing(_SQL["keep"], {**values, **origin._asdict(), "now": now})[0])
+def keep_origins(tx: Transaction, sink: StoredSink, origins: Sequence[ValueOrigin], *, now: int) -> list[int]:
+    """Store the origins of a sink that are not stored yet. Return the numbers of all of them."""
+    if not origins:
+        return []
+    digests = [origin.digest for origin in origins]
+    values = {"sink": sink.number, "digests": json.dumps(digests), "since": now - _HOUR_MS}
+    numbers: dict[str, int] = dict(tx.all(_SQL["find"], values))
+    new = {digest: origin for digest, origin in zip(digests, origins, strict=True) if digest not in numbers}
+    if new:
+        rows = [{"digest": digest, **origin._asdict()} for digest, origin in new.items()]
+        numbers |= tx.all(_SQL["keep"], {"sink": sink.number, "origins": json.dumps(rows), "now": now})
+    return [numbers[digest] for digest in digests]
 
 
 def find_origins(reader: ReadTransaction, origins: Iterable[int | None]) -> StoredOrigins:

@@ -1,6 +1,7 @@
-"""The origins of values: where a writer says that they come from (contract M12). Performs no I/O.
+"""The origins of values, as their writers state them (contract M12). Performs no I/O.
 
-An origin is sent and stored once for many entries. Only the row differs between them, so an entry has both in one number.
+An origin is sent and stored once for many entries. Only the row differs between these entries, so an entry stores origin and
+row in one number.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, repeat
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeGuard
 
 from pydantic import ValidatorFunctionWrapHandler
 
 from ingestd.wire.origin import ROW_BITS
+from workspaced.core.bodies import Body, Nested, body_schema
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import Schema, array
-from workspaced.core.members import Body, Info, Label, Member, Nested, Text, Whole, body_schema, rejected
+from workspaced.core.members import Info, Label, Member, Text, Whole, rejected
 from workspaced.core.origin_phrase import origin_phrase
 from workspaced.core.problems import Invalid
 
@@ -48,44 +50,46 @@ StoredOrigins: TypeAlias = Mapping[int, ValueOrigin]
 def origin_number(number: int, row: int) -> int:
     """Return the number that an entry has for its origin and the row; row 0: none.
 
-    ``number`` is that of the stored origin or, before it is stored, its position in the request.
+    ``number`` is the number of the stored origin or, before it is stored, its position in the request.
     """
     return number << ROW_BITS | row
 
 
 def split_origin(origin: int) -> tuple[int, int]:
-    """Return the number of an origin, and the row."""
-    return origin >> ROW_BITS, origin & _LAST_ROW
+    """Return the number of an origin, and the row; also of a negative one (`is_of_value`)."""
+    return abs(origin) >> ROW_BITS, abs(origin) & _LAST_ROW
 
 
-def origin_text(origin: ValueOrigin, row: int = 0) -> str:
-    """Return the phrase about an origin."""
+def is_of_value(origin: int | None) -> TypeGuard[int]:
+    """Whether a stored entry's value has an origin.
+
+    A negative number means the origin of the last write that had one (contract M12).
+    """
+    return origin is not None and origin > 0
+
+
+def origin_text(origin: ValueOrigin | None, row: int | None = None) -> str:
+    """Return the phrase about an origin; empty if there is no origin."""
+    if origin is None:
+        return ""
     return origin_phrase(source=origin.source, file=origin.file, row=row, pipeline=origin.pipeline)
 
 
-def text_of_origin(origin: int, origins: StoredOrigins) -> str:
-    """Return the phrase about the origin of an entry."""
-    number, row = split_origin(origin)
-    return origin_text(origins[number], row)
-
-
 def origins_text(origins: Sequence[ValueOrigin]) -> str:
-    """Return a phrase about the origins of a request; empty without any."""
+    """Return a phrase about the origins of a request; empty if there are none."""
     named = dict.fromkeys(map(origin_text, origins))
     more = len(named) - _NAMED
     return "; ".join([*named][:_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 class RowSteps(Member):
-    """The rows of consecutive entries: that of the first, then each difference from the one before. Rows after reading."""
+    """The row of the first of consecutive entries, then each difference from the row before. After reading, it holds rows."""
 
     def _check(self, value: Any, _info: Info) -> Any:
         steps = value
-        if isinstance(value, list) and not {int}.issuperset(
-            map(type, value)
-        ):  # 7.0 is a whole number, as in JSON Schema
+        if isinstance(value, list) and not _are_whole(value):  # 7.0 is a whole number, as in JSON Schema
             steps = [int(one) if type(one) is float and one.is_integer() else one for one in value]
-        if not isinstance(steps, list) or not {int}.issuperset(map(type, steps)):
+        if not isinstance(steps, list) or (steps is not value and not _are_whole(steps)):
             raise rejected("wrong_type", "must be a list of whole numbers")
         rows = list(accumulate(steps))
         if rows and (min(rows) < 0 or max(rows) > _LAST_ROW):
@@ -95,6 +99,10 @@ class RowSteps(Member):
     def _form(self, limits: Any) -> Schema:
         step = {"type": "integer", "minimum": -_LAST_ROW, "maximum": _LAST_ROW}
         return array(step, least=1, most=limits.bulk_items)
+
+
+def _are_whole(steps: list[Any]) -> bool:
+    return {int}.issuperset(map(type, steps))
 
 
 _Part: TypeAlias = Annotated[str | None, Label(longest="origin_length")]
@@ -118,7 +126,7 @@ class OriginBody(Body):
     ] = None
 
     def shared(self) -> ValueOrigin:
-        """Return the origin without what differs by entry."""
+        """Return the origin without the parts that differ between entries."""
         return ValueOrigin(self.source, *(part or "" for part in (self.file, self.run, self.pipeline, self.link)))
 
 
@@ -133,7 +141,10 @@ class BulkOrigin(OriginBody):
 
     count: Annotated[
         int,
-        Whole(highest="bulk_items", description="The number of its entries, which follow those of the origin before."),
+        Whole(
+            highest="bulk_items",
+            description="The number of its entries, which follow the entries of the origin before.",
+        ),
     ]
     row_steps: Annotated[
         list[int] | None,
@@ -174,26 +185,28 @@ class Origins(Body):
     origins: Annotated[Sequence[BulkOrigin], OriginList(body=BulkOrigin, is_list=True)] = ()
 
 
-def entry_origins(origins: Sequence[BulkOrigin], entries: int) -> Iterable[int | None]:
-    """Return the origin numbers of the entries of a bulk, in their order; None: not given.
+def entry_origins(origins: Sequence[BulkOrigin], entries: int) -> tuple[list[ValueOrigin], Iterable[int | None]]:
+    """Return the different origins of a bulk, and the origin number of each entry, in their order; None: not given.
 
     Raises:
         Invalid: there are more origins than entries, or not as many rows.
     """
     if not origins:
-        return repeat(None, entries)
+        return [], repeat(None, entries)
     for index, one in enumerate(origins):
         if one.row_steps is not None and len(one.row_steps) != one.count:
             raise Invalid.at(f"/origins/{index}/rowSteps", "out_of_range", f"There must be {one.count} rows.")
     counted = sum(one.count for one in origins)
     if counted > entries:
         raise Invalid.at("/origins", "out_of_range", f"The origins are for {counted} entries; there are {entries}.")
-    numbers = (_numbers(index, one) for index, one in enumerate(origins))
-    return chain(*numbers, repeat(None, entries - counted))
+    shared = [one.shared() for one in origins]
+    positions = {origin: position for position, origin in enumerate(dict.fromkeys(shared))}
+    numbers = (_numbers(positions[origin], one) for origin, one in zip(shared, origins, strict=True))
+    return list(positions), chain(*numbers, repeat(None, entries - counted))
 
 
-def _numbers(index: int, one: BulkOrigin) -> Iterable[int]:
+def _numbers(position: int, one: BulkOrigin) -> Iterable[int]:
+    base = origin_number(position, 0)
     if not one.row_steps:
-        return repeat(origin_number(index, 0), one.count)
-    base = origin_number(index, 0)
+        return repeat(base, one.count)
     return [base | row for row in one.row_steps] if base else one.row_steps

@@ -1,13 +1,15 @@
--- Origins of values. A list of numbers is JSON.
+-- Origins of values. Lists of numbers, of digests and of origins are JSON.
 
 -- name: find
-SELECT number, kept_at FROM entry_origin WHERE sink = :sink AND digest = :digest
+SELECT digest, number FROM entry_origin
+WHERE sink = :sink AND digest IN (SELECT value FROM json_each(:digests) AS numbers) AND kept_at > :since
 
 -- name: keep
 INSERT INTO entry_origin (sink, digest, source, file, run, pipeline, link, kept_at)
-VALUES (:sink, :digest, :source, :file, :run, :pipeline, :link, :now)
+SELECT :sink, value ->> 'digest', value ->> 'source', value ->> 'file', value ->> 'run', value ->> 'pipeline', value ->> 'link', :now
+FROM json_each(:origins) AS numbers WHERE true
 ON CONFLICT (sink, digest) DO UPDATE SET kept_at = excluded.kept_at
-RETURNING number
+RETURNING digest, number
 
 -- name: list
 SELECT number, source, file, run, pipeline, link FROM entry_origin
@@ -19,14 +21,14 @@ SELECT number FROM entry_origin WHERE kept_at < :before ORDER BY kept_at LIMIT :
 
 -- name: walk_entries
 -- The origins of the next :walk entries, with the number of entries, and of the last one.
-SELECT origin >> 32, max(number), count(*)
+SELECT abs(origin) >> 32, max(number), count(*)
 FROM (SELECT number, origin FROM data_sink_entry WHERE number > :after ORDER BY number LIMIT :walk) AS walked
-GROUP BY origin >> 32
+GROUP BY abs(origin) >> 32
 
 -- name: walk_changes
-SELECT origin >> 32, max(number), count(*)
+SELECT abs(origin) >> 32, max(number), count(*)
 FROM (SELECT number, old_origin AS origin FROM entry_change WHERE number > :after ORDER BY number LIMIT :walk) AS walked
-GROUP BY origin >> 32
+GROUP BY abs(origin) >> 32
 
 -- name: confirm
 UPDATE entry_origin SET kept_at = :now WHERE number IN (SELECT value FROM json_each(:numbers) AS numbers) AND kept_at < :now

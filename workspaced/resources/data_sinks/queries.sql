@@ -3,7 +3,14 @@
 -- name: sink_columns
 s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
        s.created_at, s.updated_at, s.created_by, s.updated_by,
-       s.history_changes, s.history_days, s.history_from, s.history_after
+       s.history_changes, s.history_days, s.history_from, s.history_after, s.protect_fed_entries
+
+-- name: entry_columns
+number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
+
+-- name: qualified_columns
+e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by, e.updated_by,
+       e.origin
 
 -- name: find_sink_by_id
 SELECT {sink_columns}
@@ -32,14 +39,14 @@ WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, last_sink_seri
 SELECT 1 FROM data_sink WHERE id = :id
 
 -- name: insert_sink
-INSERT INTO data_sink (id, workspace, serial, label, description, tags, icon, version,
+INSERT INTO data_sink (id, workspace, serial, label, description, tags, icon, protect_fed_entries, version,
                        created_at, updated_at, created_by, updated_by)
-VALUES (:id, :workspace, :serial, :label, :description, :tags, :icon, 1, :now, :now, :actor, :actor)
+VALUES (:id, :workspace, :serial, :label, :description, :tags, :icon, :protect_fed_entries, 1, :now, :now, :actor, :actor)
 
 -- name: update_sink
 UPDATE data_sink
-SET label = :label, description = :description, tags = :tags, icon = :icon, version = version + 1,
-    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+SET label = :label, description = :description, tags = :tags, icon = :icon, protect_fed_entries = :protect_fed_entries,
+    version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: touch_sink
@@ -88,12 +95,12 @@ UPDATE data_sink SET removed_to = :number WHERE number = :sink
 DELETE FROM data_sink WHERE number = :sink
 
 -- name: find_entry
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
+SELECT {entry_columns}
 FROM data_sink_entry WHERE sink = :sink AND key = :key
 
 -- name: list_entries
 -- In the order of creation; entries of one request are sorted by key.
-SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
+SELECT {entry_columns}
 FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 
 -- name: read_id_offset
@@ -123,19 +130,24 @@ VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = coalesce(:data_type, data_type),
     observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
-    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by,
+    origin = coalesce(excluded.origin, -abs(origin))
 WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
    OR excluded.observed_at >= data_sink_entry.observed_at
-RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by, origin
+RETURNING {entry_columns}
 
 -- name: update_entry
 UPDATE data_sink_entry
 SET value = :value, data_type = :data_type, version = version + 1,
-    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor, origin = NULL
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor,
+    origin = -abs(origin)
 WHERE number = :number
 
 -- name: delete_entry
 DELETE FROM data_sink_entry WHERE number = :number
+
+-- name: staged
+staged_change s
 
 -- name: make_stage
 CREATE TEMP TABLE IF NOT EXISTS staged_change (
@@ -155,7 +167,8 @@ INSERT INTO staged_change (key, value, data_type) VALUES
 INSERT INTO staged_change (key, value, data_type, origin) VALUES
 
 -- name: compare_stage
--- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals.
+-- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals. PostgreSQL
+-- also writes the items, and has no text for the statements that do.
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE NOT stale AND NOT remove),
        count(*) FILTER (WHERE NOT stale AND NOT remove AND same),
@@ -164,7 +177,7 @@ SELECT count(*) FILTER (WHERE stale),
 FROM (SELECT s.remove AS remove,
              coalesce(s.observed_at < e.observed_at, 0) AS stale,
              s.value IS e.value AND (s.data_type IS NULL OR s.data_type = e.data_type) AS same
-      FROM staged_change s CROSS JOIN data_sink_entry e
+      FROM {staged} CROSS JOIN data_sink_entry e
       WHERE e.sink = :sink AND e.key = s.key)
 
 -- name: keep_data_types
@@ -174,32 +187,59 @@ UPDATE staged_change
 SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink AND e.key = staged_change.key)
 WHERE data_type IS NULL
 
+-- name: record_stage
+-- Add the effects of the staged items to the history, as in compare_stage. A new entry continues the history of its key.
+INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
+                          old_origin)
+SELECT :sink, s.key,
+       max(:now, coalesce(e.updated_at, (SELECT c.at FROM entry_change c WHERE c.sink = :sink AND c.key = s.key
+                                         ORDER BY c.at DESC LIMIT 1), 0)),
+       e.value, e.data_type, :actor, :key_id, :client_id, :request_id, :operation, e.origin
+FROM {staged} LEFT JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key
+WHERE CASE WHEN e.number IS NULL THEN NOT s.remove
+           WHEN s.observed_at < e.observed_at THEN 0
+           ELSE s.remove OR s.value IS NOT e.value OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type) END
+ORDER BY s.ordinal
+
+-- name: count_numbers
+-- Take numbers for staged items, which are the last :count ones.
+UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1
+
 -- name: upsert_stage
+{staged_upsert}
+
+-- name: upsert_stage_returning
+-- The entries that were written.
+{staged_upsert}
+RETURNING {entry_columns}
+
+-- name: staged_upsert
 -- :origin is added to each staged origin, so that an origin of all items is not staged with each.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                              created_at, updated_at, created_by, updated_by, origin)
-SELECT :before + s.ordinal, :sink, s.key, s.value,
+SELECT n.last_number - :count + s.ordinal, :sink, s.key, s.value,
        coalesce(s.data_type, :default_data_type),
        coalesce(s.id,
                 printf('%08x-%04x-4%03x-%04x-%012x', random() & 0xffffffff, random() & 0xffff, random() & 0xfff,
                        0x8000 | (random() & 0x3fff),
-                       ((:before + s.ordinal) * :multiplier + :id_offset) & 0xffffffffffff)),
+                       ((n.last_number - :count + s.ordinal) * :multiplier + n.scramble) & 0xffffffffffff)),
        s.id IS NOT NULL, s.observed_at, 1, :now, :now, :actor, :actor, s.origin + :origin
-FROM staged_change s WHERE NOT s.remove ORDER BY s.ordinal
+FROM {staged} CROSS JOIN data_sink_entry_numbers n
+WHERE NOT s.remove AND n.one = 1 ORDER BY s.ordinal
 ON CONFLICT (sink, key) DO UPDATE
 SET value = excluded.value, data_type = excluded.data_type,
     observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
-    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by, origin = excluded.origin
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by,
+    origin = coalesce(excluded.origin, -abs(origin))
 WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
    OR excluded.observed_at >= data_sink_entry.observed_at
 
 -- name: delete_stage
 DELETE FROM data_sink_entry
-WHERE number IN (SELECT e.number FROM staged_change s CROSS JOIN data_sink_entry e
+WHERE number IN (SELECT e.number FROM {staged} CROSS JOIN data_sink_entry e
                  WHERE s.remove AND e.sink = :sink AND e.key = s.key
                    AND NOT coalesce(s.observed_at < e.observed_at, 0))
 
 -- name: entries_of_stage
-SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at,
-       e.created_by, e.updated_by, e.origin
-FROM staged_change s CROSS JOIN data_sink_entry e WHERE e.sink = :sink AND e.key = s.key
+SELECT {qualified_columns}
+FROM {staged} CROSS JOIN data_sink_entry e WHERE e.sink = :sink AND e.key = s.key

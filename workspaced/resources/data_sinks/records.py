@@ -13,7 +13,7 @@ from workspaced.core.json_schema import FLAG, Timestamp, Uuid, ref
 from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.http.description import Parameter
-from workspaced.resources.data_sinks.origins import StoredOrigins, split_origin
+from workspaced.resources.data_sinks.origins import StoredOrigins, is_of_value, split_origin
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import WorkspacedSettings
@@ -47,7 +47,13 @@ class DataSinkEntryRecord(msgspec.Struct, rename="camel", gc=False):
     updated_by: str
     origin: Annotated[
         EntryOriginRecord | UnsetType | None,
-        Meta(description="With `origin=true`: that of the last write; null: not given."),
+        Meta(description="With `origin=true`: the origin of the last write; null: not given."),
+    ] = UNSET
+    former_origin: Annotated[
+        EntryOriginRecord | UnsetType,
+        Meta(
+            description="With `origin=true`, if the last write had no origin: the origin of the last write that had one."
+        ),
     ] = UNSET
 
 
@@ -75,6 +81,10 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
     updated_at: Timestamp
     created_by: str
     updated_by: str
+    protect_fed_entries: Annotated[
+        bool | UnsetType,
+        Meta(description="With `origin=true` in a read of one sink: its setting."),
+    ] = UNSET
 
 
 def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | None = None) -> DataSinkEntryRecord:
@@ -85,12 +95,14 @@ def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | 
     )
     if origins is not None:
         made.origin = origin_record(origin, origins)
+        if origin is not None and made.origin is None:
+            made.former_origin = origin_record(-origin, origins) or UNSET
     return made
 
 
 def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginRecord | None:
     """Return the record of the origin of an entry or a former value; None if it was not given."""
-    if origin is None:
+    if not is_of_value(origin):
         return None
     number, row = split_origin(origin)
     found = origins[number]
@@ -99,18 +111,22 @@ def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginReco
     )
 
 
-def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyRecord:
-    """Return the record of a sink without its entries."""
+def sink_record(sink: StoredSink, settings: WorkspacedSettings, *, has_protection: bool = False) -> DataSinkOnlyRecord:
+    """Return the record of a sink without its entries.
+
+    ``has_protection``: the record includes the setting for protection, which is an extension.
+    """
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
         icon = msgspec.Raw(sink.icon.encode())
     name = visible_id(sink.serial, prefix=settings.visible_id_prefix)
-    return record_from(DataSinkOnlyRecord, sink, icon=icon, visible_id=name)
+    protects = bool(sink.protect_fed_entries) if has_protection else UNSET
+    return record_from(DataSinkOnlyRecord, sink, icon=icon, visible_id=name, protect_fed_entries=protects)
 
 
-def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
+def open_sink(sink: StoredSink, settings: WorkspacedSettings, *, has_protection: bool = False) -> bytes:
     """Return the JSON of a sink up to the start of the list of its entries; ``]}`` ends both."""
-    return encode(sink_record(sink, settings))[:-1] + b',"entries":['
+    return encode(sink_record(sink, settings, has_protection=has_protection))[:-1] + b',"entries":['
 
 
 def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str, origins: StoredOrigins | None = None) -> bytes:

@@ -62,18 +62,19 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     dry_run = Parameter(
         "dryRun", "true: write nothing; report the effect of each item of a bulk on the present entry.", FLAG
     )
+    present_origin = Parameter("origin", "true: a dry run with the origin of each present entry.", FLAG)
     return (
         get("data_sinks.get", _ONE, READ, sink_routes.get_sink).described(
             success=Success(ref("DataSink"), ("PartCount", "Links"), also={"text/csv": STRING}),
             query=(
                 Parameter(
                     "search",
-                    "Only entries that have this in their key, in any case of A-Z.",
+                    "Only entries with this text in their key. Upper and lower case of A-Z are equal.",
                     string(longest=limits.key_length),
                 ),
                 Parameter(
                     "searchIn",
-                    "Where `search` is looked for: in keys, in values, or in both. A search of values is not counted, "
+                    "Where `search` is searched: in keys, in values, or in both. A search of values is not counted, "
                     f"examines at most {limits.searched_characters} characters for a page, "
                     "and is possible in the order of createdAt or key.",
                     choice(*SEARCHED),
@@ -134,7 +135,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         ).described(
             body=RequestBody(ref("Mass"), {"key": "tank.mass", "value": "15 kg"}),
             success=Success(ref("MassResponse"), ("SingleETag", "Stale", "Applied")),
-            query=(create, partial, dry_run),
+            query=(create, partial, dry_run, present_origin),
             headers=("PreferMinimal",),
         ),
         post(

@@ -8,22 +8,10 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import ValidatorFunctionWrapHandler
 
+from workspaced.core.bodies import Body, Nested, body_schema
 from workspaced.core.json_body import MALFORMED, decode, encode
 from workspaced.core.json_schema import STRING, TIMESTAMP, TRIMMED, Schema, array, described, ref, string
-from workspaced.core.members import (
-    Body,
-    Flag,
-    Identifier,
-    Info,
-    JsonObject,
-    Label,
-    Member,
-    Nested,
-    Text,
-    body_schema,
-    rejected,
-    string_of,
-)
+from workspaced.core.members import Flag, Identifier, Info, JsonObject, Label, Member, Text, rejected, string_of
 from workspaced.core.problems import Invalid
 from workspaced.core.text import byte_length, has_controls, normalised
 from workspaced.core.timestamps import microseconds
@@ -256,6 +244,12 @@ class DataSinkChanges(Body):
     description: Annotated[str | None, Text(longest="description_length")] = None
     tags: Annotated[str | None, Text(longest="tags_length", description="Separated by commas.")] = None
     icon: Annotated[str | None, IconMember(body=SinkIcon)] = None
+    protect_fed_entries: Annotated[
+        bool,
+        Flag(
+            description="true: writes without an origin do not change entries that were written with one (an extension)."
+        ),
+    ] = False
 
 
 class NewDataSink(Origins, DataSinkChanges):

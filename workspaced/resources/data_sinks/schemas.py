@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from workspaced.core.bodies import body_schema
 from workspaced.core.json_schema import COUNT, STRING, Schema, array, nullable, record_schemas, ref, response
-from workspaced.core.members import body_schema
 from workspaced.resources.data_sinks.origins import Origins
 from workspaced.resources.data_sinks.records import DataSinkOnlyRecord, IconRecord
 from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, NewDataSinkEntry, SingleSetting

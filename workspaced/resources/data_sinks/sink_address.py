@@ -47,6 +47,6 @@ def id_digits(number: int, *, id_offset: int) -> str:
 def row_number(entry_id: str, *, id_offset: int) -> int:
     """Return the row number of an id that the service made; the inverse of `id_digits`.
 
-    For an id that a client chose, the result is the number of no row, or of a row with another id.
+    If a client chose the id, no row has the resulting number, or a row with another id has it.
     """
     return (int(entry_id[-12:], 16) - id_offset) * _INVERSE % _MODULUS

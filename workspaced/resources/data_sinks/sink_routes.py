@@ -114,7 +114,7 @@ def create_sink(call: Call, new: NewDataSink) -> Work:
 
     The sink and the given entries are created together, or nothing is.
     201: The sink with its entries, in the order of the request.
-    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the sink is used up.
     """
     sink_id = new.id or str(uuid.uuid4())
 
@@ -134,7 +134,7 @@ def create_sink(call: Call, new: NewDataSink) -> Work:
 def update_sink(tx: Transaction, call: Call, changes: DataSinkChanges) -> Response:
     """Change a data sink (contract DS6).
 
-    Only the given members change; null clears one. Entries do not change.
+    Only the given members change; null clears a member. Entries do not change.
     200: Done.
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
@@ -171,7 +171,7 @@ def _select_sinks(reader: ReadTransaction, call: Call, page: Page) -> tuple[int,
 def _sink_parts(
     reader: ReadTransaction, chunks: Iterator[list[Row]], sink: StoredSink, call: Call, *, has_origins: bool = False
 ) -> Iterator[bytes]:
-    yield open_sink(sink, call.settings)
+    yield open_sink(sink, call.settings, has_protection=has_origins)
     for index, rows in enumerate(chunks):
         origins = find_origins(reader, [row[-1] for row in rows]) if has_origins else None
         yield (b"," if index else b"") + joined_entries(rows, sink.id, origins)

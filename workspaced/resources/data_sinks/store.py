@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.http.operations import Call
@@ -65,6 +66,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
             "description": new.description,
             "tags": new.tags,
             "icon": new.icon,
+            "protect_fed_entries": int(new.protect_fed_entries),
             **call.authorship,
         },
     )
@@ -72,20 +74,21 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
     sink = get_sink(tx, call.workspace_id, name)
     if not new.entries:
         return sink
-    numbers = entry_origins(new.origins, len(new.entries))
+    origins, numbers = entry_origins(new.origins, len(new.entries))
     changes = [entry.as_change()._replace(origin=origin) for entry, origin in zip(new.entries, numbers, strict=True)]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
-    apply_changes(tx, call, sink, changes, [origin.shared() for origin in new.origins])
+    apply_changes(tx, call, sink, changes, origins)
     return get_sink(tx, call.workspace_id, name)
 
 
-def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, str | None]) -> None:
+def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, Any]) -> None:
     """Write the given members; without any, nothing changes (contract S11)."""
     if not changes:
         return
-    current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
-    tx.run(_SQL["update_sink"], {**current, **changes, "number": sink.number, **call.authorship})
+    members = {**sink._asdict(), **changes}
+    protects = int(members["protect_fed_entries"])
+    tx.run(_SQL["update_sink"], {**members, "protect_fed_entries": protects, **call.authorship})
     tx.notify(SINKS)
 
 

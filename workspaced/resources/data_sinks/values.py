@@ -19,8 +19,8 @@ DELETED_SINKS = "deleted_sinks"
 class Change(NamedTuple):
     """One item of a mass update, in the column order of the staging table.
 
-    ``data_type`` None: the stored one, or the default. ``id``: the id of a new entry. ``observed_at`` is in
-    microseconds since 1970. ``origin``: see `origins.origin_number`.
+    ``data_type`` None: the stored data type, or the default. ``id``: the id of a new entry. ``observed_at`` is in microseconds
+    since 1970. ``origin``: see `origins.origin_number`.
     """
 
     key: str
@@ -53,10 +53,12 @@ class StoredSink(NamedTuple):
     history_days: int | None
     history_from: int | None
     history_after: int
+    protect_fed_entries: int
+    """1: refuse edits of entries that were written with an origin; see `protection`."""
 
 
 class StoredEntry(NamedTuple):
-    """A row of an entry. A tuple, because millions may be read. ``origin``: see `origins.origin_number`."""
+    """A row of an entry. A tuple, because millions may be read. ``origin``: see `origins.is_of_value`."""
 
     number: int
     id: str

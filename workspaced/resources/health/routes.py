@@ -20,17 +20,17 @@ def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation,
     async def healthy(_call: Call) -> Response:
         """Is the process up.
 
-        Does not use the database.
-        200: It is.
+        Whether the process responds. Does not use the database.
+        200: It responds.
         """
         return json_response({"status": "ok"})
 
     async def ready(_call: Call) -> Response:
         """Can the service serve.
 
-        Reads and writes the database.
-        200: It is.
-        503: `stopping`, `schema_behind`, or the database can't be reached.
+        Whether the service can serve requests. Reads and writes the database.
+        200: It can.
+        503: `stopping`, `schema_behind`, `schema_ahead`, or the database can't be reached.
         """
         await require_ready()
         return json_response({"status": "ok"})

@@ -63,7 +63,7 @@ class Attempts:
         except Exception as error:  # noqa: BLE001 - recorded, logged with its traceback, and tried again on the schedule
             structlog.get_logger().exception("delivery_attempt_failed", delivery=claim.deliveries[0].id)
             return failed(
-                f"internal: The attempt failed within the service ({type(error).__name__}); its log says more."
+                f"internal: The attempt failed within the service ({type(error).__name__}); its log has details."
             )
 
     async def _send(self, claim: DeliveryClaim) -> ReceiverResponse:

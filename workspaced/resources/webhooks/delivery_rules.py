@@ -3,8 +3,8 @@
 This module performs no I/O.
 
 First attempts of one resource are made one at a time, in the order of their numbers. Different resources do not wait for each
-other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of
-a sink is sent after the earlier events of its entries, and before the later ones.
+other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of a
+sink is sent after the earlier events of its entries, and before later events of its entries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GIVE_UP_FAILURES: Final = 20
 
 
 class Waiting(NamedTuple):
-    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future during one."""
+    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future while an attempt is in progress."""
 
     number: int
     resource: str

@@ -93,7 +93,7 @@ class DisabledWebhook(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """The claims of a transaction; the webhooks that it disabled; and why deliveries of others wait, or nothing."""
+    """The claims of a transaction; the webhooks that it disabled; and why deliveries of other webhooks wait, or nothing."""
 
     claims: Sequence[DeliveryClaim]
     disabled: Sequence[DisabledWebhook] = ()
@@ -176,7 +176,8 @@ def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> Non
 
 def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> Iterator[_Plan]:
     waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
-    # With many receivers each gets a part of the requests, so that none waits until all others have no more deliveries.
+    # If there are many receivers, each gets a part of the requests, so that no receiver waits until the queues of all other
+    # receivers are empty.
     share = max(1, min(settings.at_once_to_one, settings.at_once // max(1, len(waiting))))
     for webhook, in_order, batch_entries, _, in_progress in waiting:
         if in_order or batch_entries:
@@ -274,14 +275,14 @@ def _record_delivery(
     if not tx.run(_SQL["record_outcome"], {**values, "number": claimed.number, "lease": claim.lease}):
         return None
     attempt = {"delivery": claimed.number, "ordinal": claimed.attempts + 1, **asdict(outcome)}
-    tx.run(_SQL["insert_attempt"], attempt)
+    tx.later(_SQL["insert_attempt"], attempt)
     return status
 
 
 def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcome, *, now: int) -> str | None:
     """Record a success or a failure of the webhook. If this disables the webhook, return the reason."""
     if outcome.succeeded:
-        tx.run(_SQL["note_success"], {"number": webhook.number})
+        tx.later(_SQL["note_success"], {"number": webhook.number})
         return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:

@@ -52,7 +52,7 @@ class Tokens:
 
     async def token(self, oauth: OAuth) -> str:
         """Return a valid token. Raises ReceiverUnreachable: the token server did not provide one."""
-        # One fetch at a time: deliveries that start together share the token that the first one fetches.
+        # One fetch at a time: deliveries that start together share the token that the first of them fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
             known = self._known.get(oauth)
             if known is None or self._now() >= known.until:
@@ -67,7 +67,7 @@ class Tokens:
         return _Token(found.access_token, self._now() + int(found.seconds * 1_000) - _EARLY_MS)
 
     def forget(self, oauth: OAuth, token: str) -> None:
-        """Remove a token that the receiver rejected; a newer one stays."""
+        """Remove a token that the receiver rejected; a newer token stays."""
         known = self._known.get(oauth)
         if known is not None and known.text == token:
             del self._known[oauth]

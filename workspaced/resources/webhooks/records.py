@@ -36,7 +36,8 @@ class WebhookRecord(msgspec.Struct, kw_only=True, rename="camel"):
     updated_by: str
     enabled: bool
     disabled_reason: Annotated[
-        str, Meta(description="Why it was disabled, or why it can't be used now; empty if neither is so.")
+        str,
+        Meta(description="Why it was disabled, or why it can't be used now; empty if it is enabled and can be used."),
     ]
     workspace_ids: tuple[str, ...]
     ignore_client_ids: tuple[str, ...]

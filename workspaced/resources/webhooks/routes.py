@@ -80,9 +80,9 @@ class _WebhookOperations:
     def create_webhook(self, tx: Transaction, call: Call, given: NewWebhook) -> Response:
         """Create a webhook (contract WH2).
 
-        A receiver; only its URL is required. `Location` has its path.
+        Creates a webhook; only its URL is required. `Location` has its path.
         201: It is created.
-        409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has the maximum number of webhooks.
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
         new = with_defaults(given, call.settings.egress)
@@ -140,7 +140,7 @@ class _WebhookOperations:
     def rotate_secret(self, tx: Transaction, call: Call, rotation: SecretRotation) -> Response:
         """Rotate a webhook's secret (contract WH6).
 
-        A new secret. The old ones still sign for 24 hours, or as long as the body says.
+        A new secret. The old secrets still sign for 24 hours, or as long as the body says.
         200: The webhook.
         """
         self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)

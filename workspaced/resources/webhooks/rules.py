@@ -23,7 +23,7 @@ def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> N
     """Check URLs before they are stored. The addresses of their hosts are checked at each attempt.
 
     Raises:
-        UnprocessableProblem: deliveries may not be sent to one of them.
+        UnprocessableProblem: deliveries may not be sent to one of these URLs.
     """
     urls = {"url": url, "oauthConnection/tokenUrl": oauth.token_url if oauth else None}
     for name, one in urls.items():

@@ -81,7 +81,10 @@ def create_webhook(tx: Transaction, call: Call, secret_box: SecretBox, new: NewW
 def update_webhook(
     tx: Transaction, call: Call, secret_box: SecretBox, webhook: StoredWebhook, definition: Definition
 ) -> None:
-    """Replace the definition of a webhook. Raises SecretsSealed: the present one can't be read, so it could be lost."""
+    """Replace the definition of a webhook.
+
+    Raises SecretsSealed: the present definition can't be read, so a part of it could be lost.
+    """
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
         reason = "" if definition.enabled else _BY_REQUEST
@@ -156,7 +159,7 @@ def signing_secrets(
 
 
 def seal_plain_texts(tx: Transaction, secret_box: SecretBox) -> int:
-    """Seal what was stored before the service had an encryption key. Return the number of changed rows."""
+    """Encrypt secrets that were stored before the service had an encryption key. Return the number of changed rows."""
     count = 0
     for number, webhook_id, headers, oauth in tx.all(_SQL["sealed_texts"]):
         if secret_box.is_plain(headers) or secret_box.is_plain(oauth):

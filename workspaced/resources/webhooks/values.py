@@ -11,21 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field, ValidatorFunctionWrapHandler
 
+from workspaced.core.bodies import Body, Nested, body_schema
 from workspaced.core.json_schema import UUID, Schema, string
-from workspaced.core.members import (
-    Body,
-    Flag,
-    Identifier,
-    Info,
-    Label,
-    Nested,
-    Strings,
-    Text,
-    Whole,
-    body_schema,
-    bound,
-    rejected,
-)
+from workspaced.core.members import Flag, Identifier, Info, Label, Strings, Text, Whole, bound, rejected
 from workspaced.core.text import as_uuid
 from workspaced.events.catalogue import PATTERN_LENGTH, is_well_formed
 from workspaced.resources.webhooks.signature import key_of
@@ -129,7 +117,7 @@ class OAuth(Body):
 
 
 class Definition(Body):
-    """What the owner of a webhook decides (contract H1). An empty ``label`` means the host of the URL."""
+    """The members that the owner of a webhook sets (contract H1). An empty ``label`` means the host of the URL."""
 
     url: Annotated[
         str,
@@ -142,13 +130,14 @@ class Definition(Body):
     label: Annotated[str, Label(longest="label_length", description="The host of the URL by default.")] = ""
     enabled: Annotated[bool, Flag()] = True
     coalesce: Annotated[
-        bool, Flag(description="Whether a newer update of a resource replaces one that was not tried yet.")
+        bool,
+        Flag(description="Whether a newer update of a resource replaces an earlier update that was not tried yet."),
     ] = False
     in_order: Annotated[
         bool,
         Flag(
             description="Whether first attempts are made one at a time, in the order of the events. "
-            "If false, this holds only among the events of one entry, by sink and key, or of one other resource."
+            "If false, only events of the same entry (by sink and key), or of the same other resource, are in order."
         ),
     ] = False
     batch_entries: Annotated[
@@ -183,7 +172,7 @@ class Definition(Body):
             most="webhook_list_items",
             longest=64,
             item=UUID,
-            description="Only events of these workspaces; of all that the owner may read by default.",
+            description="Only events of these workspaces; by default of all workspaces that the owner may read.",
         ),
     ] = ()
     ignore_client_ids: Annotated[
@@ -198,7 +187,7 @@ class Definition(Body):
         OAuth | None,
         Connection(
             body=OAuth,
-            description="Client credentials for a bearer token. Without a clientSecret, the stored one is kept.",
+            description="Client credentials for a bearer token. Without a clientSecret, the stored secret is kept.",
         ),
         Field(alias="oauthConnection"),
     ] = None

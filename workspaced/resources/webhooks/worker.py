@@ -1,7 +1,7 @@
 """The worker that sends deliveries. Each process of the service runs one (contract H14).
 
 A commit that queues a delivery wakes the worker; a timer wakes it for deliveries that are due later. It also looks periodically
-for deliveries of a process that was killed, because no commit announces these.
+for deliveries of a process that was killed, because no commit announces such deliveries.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ class Worker:
         )
 
     def _claim_next(self, tx: Transaction) -> tuple[Claimed, Problem | None]:
-        """Claim the next delivery, or return the problem: an exception would undo what the transaction recorded before."""
+        """Claim the next delivery, or return the problem.
+
+        An exception would undo the outcomes that the transaction recorded before.
+        """
         if self._stopping:
             return Claimed([]), None
         try:

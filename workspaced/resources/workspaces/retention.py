@@ -39,7 +39,7 @@ def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
     """Restore a deleted workspace with its contents.
 
     Raises:
-        NotFoundProblem: there is none, or it was purged.
+        NotFoundProblem: there is no such workspace, or it was purged.
         ConflictProblem: it is not deleted, or its purge has started.
     """
     row = tx.one(_SQL["find_any"], {"id": workspace_id})
@@ -63,7 +63,7 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
     at the next call. Several processes may purge at once. Returns how many workspaces were removed.
 
     Raises:
-        ExceptionGroup: some could not be removed; all others were.
+        ExceptionGroup: some could not be removed; the rest was removed.
     """
     rows = await store.read(lambda reader: reader.all(_SQL["due"], {"before": before}))
     removed = 0

@@ -107,7 +107,7 @@ async def get_workspace(call: Call) -> Response:
 def delete_workspace(tx: Transaction, call: Call) -> Response:
     """Delete a workspace (contract WS4).
 
-    The workspace and all that is in it.
+    Deletes the workspace with all its contents.
     200: The workspace before it was deleted.
     """
     workspace = store.get_workspace(tx, call.workspace_id)
@@ -122,7 +122,7 @@ def delete_workspace(tx: Transaction, call: Call) -> Response:
 def update_workspace(tx: Transaction, call: Call, changes: WorkspaceChanges) -> Response:
     """Change a workspace (contract WS5, W5).
 
-    Only the given members change. Only owners may change who has access.
+    Only the given members change. Only owners may change the members that decide who has access.
     200: The workspace.
     422: `root_block_not_found`: the workspace has no such block. `too_deep`, `cycle`, `parent_not_found`.
     """

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, ValidatorFunctionWrapHandler
 
+from workspaced.core.bodies import Body, Nested, body_schema
 from workspaced.core.json_schema import UUID, Schema
-from workspaced.core.members import Body, Flag, Identifier, Info, Label, Nested, Strings, body_schema
+from workspaced.core.members import Flag, Identifier, Info, Label, Strings
 from workspaced.resources.blocks.values import BlockChanges
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -84,7 +85,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         """Connect to the first address of the host that accepts the connection.
 
         Raises:
-            UnsafeTarget: one of its addresses is not permitted; then none is tried.
+            UnsafeTarget: one of its addresses is not permitted; then no address is tried.
                 httpcore.ConnectError: it has no address, or none accepts the connection.
                 httpcore.ConnectTimeout: it took too long.
         """
@@ -130,7 +131,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Refuse: no URL leads to a Unix socket."""
         _ = timeout, socket_options
-        raise UnsafeTarget(f"The socket {path} is not one of the public internet.")
+        raise UnsafeTarget(f"The socket {path} does not belong to the public internet.")
 
     async def sleep(self, seconds: float) -> None:
         """Wait; httpcore calls this."""
@@ -179,21 +180,27 @@ class EgressClient:
     ) -> None:
         self._rules = rules
         self._bounds = bounds
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=trust or httpcore.default_ssl_context(),
+        self._resolve = resolve
+        self._trust = trust
+
+    @cached_property
+    def _pool(self) -> httpcore.AsyncConnectionPool:
+        """Created by the first request: to load the trusted authorities would take a fifteenth of the service's start."""
+        return httpcore.AsyncConnectionPool(
+            ssl_context=self._trust or httpcore.default_ssl_context(),
             max_connections=None,
             max_keepalive_connections=0,
-            network_backend=GuardedBackend(rules, resolve=resolve),
+            network_backend=GuardedBackend(self._rules, resolve=self._resolve),
         )
 
     async def __aenter__(self) -> Self:
-        await self._pool.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._pool.__aexit__(kind, error, trace)
+        if "_pool" in self.__dict__:
+            await self._pool.aclose()
 
     async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
         """Send a POST; return the response, whatever its status, redirects included.

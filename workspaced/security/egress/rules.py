@@ -170,7 +170,7 @@ class EgressRules:
         """Check that all addresses of a name are permitted.
 
         Raises:
-            UnsafeTarget: there is none, or one is not permitted.
+            UnsafeTarget: there is no address, or an address is not permitted.
         """
         if not addresses:
             raise UnsafeTarget(f"The name {host} has no address.")
@@ -189,7 +189,7 @@ class EgressRules:
     def _require_port(self, port: int) -> None:
         if port == 443 or 1024 <= port <= 65535 or (port == 80 and self.allow_http):
             return
-        raise UnsafeTarget("Its port must be 443 or one from 1024 to 65535.")
+        raise UnsafeTarget("Its port must be 443, or a number from 1024 to 65535.")
 
     def _require_host(self, host: str) -> None:
         address = literal_address(host)
@@ -206,7 +206,7 @@ class EgressRules:
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address if the host is one, also in the old forms that resolvers accept (127.1, 0x7f000001)."""
+    """Return the address if the host is an address, also in the old forms that resolvers accept (127.1, 0x7f000001)."""
     try:
         return ip_address(host)
     except ValueError:

@@ -1,6 +1,11 @@
 """The schema as numbered migration files, forward only, immutable once released.
 
-Each database has a folder; the same number is the same step in both.
+Each database has a folder; the same number is the same step in both. A program is identified by the newest step that it knows.
+
+The first line of a file is ``-- oldest program: N``: programs that know step N can use the database after this step. A step
+that adds something keeps the N of the step before. A step that raises N removes only things that no program from N on uses, so
+these programs also run without the step. The step is released later than the first program that does not use the removed
+things.
 """
 
 from __future__ import annotations
@@ -8,32 +13,50 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeAlias
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 
 _FILE = re.compile(r"(?P<number>\d{4})_[a-z_]+\.sql")
+_OLDEST = re.compile(r"-- oldest program: (\d+)\n")
+
+
+class MigrationStep(NamedTuple):
+    """A file. After the step, a program must know step ``oldest_program`` to use the database."""
+
+    number: int
+    oldest_program: int
+    sql: str
 
 
 @cache
-def steps(dialect: Dialect) -> tuple[tuple[int, str], ...]:
-    """Return the number and SQL of each step, in order."""
-    found = [
-        (int(match["number"]), entry.read_text(encoding="utf-8"))
-        for entry in files(__name__).joinpath(dialect).iterdir()
-        if (match := _FILE.fullmatch(entry.name))
-    ]
+def steps(dialect: Dialect) -> tuple[MigrationStep, ...]:
+    """Return the steps, in order.
+
+    Raises:
+        ValueError: a file does not begin with its oldest program.
+    """
+    found = []
+    for entry in files(__name__).joinpath(dialect).iterdir():
+        if match := _FILE.fullmatch(entry.name):
+            text = entry.read_text(encoding="utf-8")
+            oldest = _OLDEST.match(text)
+            if oldest is None:
+                raise ValueError(f"{entry.name} does not begin with the line `-- oldest program: N`")
+            found.append(MigrationStep(int(match["number"]), int(oldest[1]), text))
     return tuple(sorted(found))
 
 
 def head() -> int:
-    """Return the newest step that this program knows."""
-    return max(number for number, _ in steps("sqlite"))
+    """Return the newest schema that this program knows: its last step."""
+    return steps("sqlite")[-1].number
 
 
-def newer(name: str, version: int) -> str:
-    """Return the error message for a database that a newer program wrote; ``name`` is the database."""
-    return (
-        f"{name} was written by a newer workspaced (schema {version}; this one knows up to {head()}). "
-        "Start that version again."
+def oldest() -> int:
+    """Return the oldest schema that this program can use: its last step that adds something."""
+    first, *_ = known = steps("sqlite")
+    return max(
+        (step.number for before, step in pairwise(known) if step.oldest_program == before.oldest_program),
+        default=first.number,
     )

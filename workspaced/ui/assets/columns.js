@@ -41,7 +41,7 @@ function startColumns(table) {
     showWidths(stored(widthsName, {}));
   });
 
-  // Widths are those of the content until a handle is moved. From then on each column but the last one has its own.
+  // Widths follow the content until a handle is moved. From then on each column but the last one has its own.
   const shownHeads = () => heads.filter((head) => !table.dataset.hidden.split(" ").includes(head.dataset.label));
   const sizedHeads = () => shownHeads().slice(0, -1);
 

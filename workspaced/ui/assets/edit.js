@@ -88,6 +88,17 @@ function keepUndo(form) {
   const { sentence } = form.dataset;
   storeActions(name, [...before, { address: form.getAttribute("action"), fields: Object.fromEntries(new FormData(form)), sentence }]);
   form.addEventListener("submit", () => storeActions(name, before));
+  onUndo(() => form.requestSubmit());
+}
+
+function onUndo(undo) {
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, textarea, select");
+    if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !typing) {
+      event.preventDefault();
+      undo();
+    }
+  });
 }
 
 function startGrid(table) {
@@ -107,6 +118,9 @@ function startGrid(table) {
   function cellOf(name) {
     return name && cells().find((cell) => cell.parentElement.dataset.key === name.key && cell.dataset.label === name.label);
   }
+
+  // What the user has to know before a change of an entry that a pipeline feeds.
+  const warningOf = (row) => (row.dataset.fed ? `${row.dataset.fed} ${table.dataset.fed}` : "");
 
   function prepare() {
     const reachable = cellOf(current) || cells()[0];
@@ -194,7 +208,8 @@ function startGrid(table) {
     editor.setAttribute("aria-label", `${cell.dataset.label} of ${row.dataset.key}`);
     const error = made("p", { className: "error", id: "cell-error", hidden: true });
     error.setAttribute("role", "alert");
-    editor.setAttribute("aria-describedby", error.id);
+    const warning = made("p", { className: "notice", id: "cell-fed", textContent: warningOf(row), hidden: !row.dataset.fed });
+    editor.setAttribute("aria-describedby", `${warning.id} ${error.id}`);
     let busy = false;
     let present = null; // the row that another user has left
 
@@ -265,11 +280,14 @@ function startGrid(table) {
     editor.addEventListener("blur", () => {
       if (!busy && error.hidden && editor.isConnected && editor.value === stored) close();
     });
-    cell.replaceChildren(editor, error);
+    cell.replaceChildren(editor, warning, error);
     if (isNull && typed === undefined) editor.placeholder = "null";
     editor.focus();
+    warning.scrollIntoView({ block: "nearest" });
     editor.setSelectionRange(editor.value.length, editor.value.length);
   }
+
+  let warned = null; // the key of the entry that Delete deletes at its second press, because a pipeline feeds it
 
   async function remove(cell) {
     const row = cell.parentElement;
@@ -291,6 +309,9 @@ function startGrid(table) {
     if (!cell || event.target !== cell) return;
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    const { key } = cell.parentElement.dataset;
+    const isWarned = warned === key || "protects" in table.dataset; // the service refuses to change a protected entry
+    if (event.key !== "Shift") warned = null;
     if (steps[event.key] && plain) {
       event.preventDefault();
       focusCell(moved(cell, ...steps[event.key]));
@@ -299,19 +320,18 @@ function startGrid(table) {
       edit(cell);
     } else if (event.key === "Delete" && plain && "deletes" in table.dataset) {
       event.preventDefault();
-      remove(cell);
+      if (warningOf(cell.parentElement) && !isWarned) {
+        warned = key;
+        say(`${warningOf(cell.parentElement)} Press Delete again to delete ${key}.`);
+      } else {
+        remove(cell);
+      }
     } else if (event.key.length === 1 && plain && event.key !== " ") {
       event.preventDefault();
       edit(cell, event.key);
     }
   });
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select");
-    if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !typing) {
-      event.preventDefault();
-      undo();
-    }
-  });
+  onUndo(undo);
   let clicked = null; // the first click selects a cell, the second one edits it
   body.addEventListener("click", (event) => {
     const cell = event.target.closest(EDITABLE);
@@ -355,6 +375,8 @@ function startGrid(table) {
   document.addEventListener("rows", prepare);
   prepare();
   keep(stack());
+  // The next key after a search acts on what it found.
+  if (new URLSearchParams(location.search).get("search") && document.activeElement === document.body) focusCell(cells()[0]);
 }
 
 const grid = document.querySelector("table[data-changes]");

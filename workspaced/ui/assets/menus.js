@@ -1,4 +1,4 @@
-// Menus are <details>: only one is open, Escape or a click beside it closes it. "/" goes to the search, "?" shows the help.
+// Menus are <details>: only one is open, Escape or a click beside it closes it. "?" shows the help.
 "use strict";
 
 const menus = () => document.querySelectorAll("details.menu[open]");
@@ -18,9 +18,6 @@ document.addEventListener("keydown", (event) => {
   const help = byId("help");
   if (event.key === "Escape") {
     for (const menu of menus()) closeMenu(menu, menu.contains(document.activeElement));
-  } else if (event.key === "/" && plain && !typing && byId("search")) {
-    event.preventDefault();
-    byId("search").select();
   } else if (event.key === "?" && plain && !typing && help) {
     event.preventDefault();
     help.open = !help.open;

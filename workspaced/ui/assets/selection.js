@@ -94,6 +94,8 @@ function startSelection(form, table) {
     if (event.key === " " && isCell && !ctrl) {
       const box = event.target.parentElement.querySelector(".row-box");
       pick(box, event.shiftKey || !box.checked, event.shiftKey);
+    } else if (event.key.toLowerCase() === "a" && ctrl) {
+      pickAll(true);
     } else if (!chosen.size) {
       return;
     } else if (event.key === "Delete" && button("delete")) {
@@ -101,7 +103,7 @@ function startSelection(form, table) {
     } else if (event.key.toLowerCase() === "c" && ctrl && !String(getSelection())) {
       run("copy");
     } else if (event.key === "Enter" && ctrl) {
-      form.querySelector("input:not([type='hidden']), button").focus();
+      form.querySelector("input:not([type='hidden']), button[name]").focus();
     } else if (event.key === "Escape") {
       pickAll(false);
     } else {
@@ -111,6 +113,11 @@ function startSelection(form, table) {
     event.stopPropagation();
   }, true);
   form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("input")) {
+      event.preventDefault();
+      form.requestSubmit(Array.from(form.querySelectorAll("button[name]")).find((one) => event.target.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING));
+      return;
+    }
     if (event.key !== "Escape") return;
     toGrid();
     pickAll(false);

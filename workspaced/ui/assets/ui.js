@@ -129,6 +129,17 @@ if (copy) {
   });
 }
 
+// "/" goes to the search. So does any other letter that is typed while nothing has the focus, and it begins the text.
+const search = byId("search");
+document.addEventListener("keydown", (event) => {
+  const isLetter = event.key.length === 1 && !" ?".includes(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (!search || !isLetter || event.target.closest("input, textarea, select, td[tabindex]")) return;
+  if (event.key === "/") event.preventDefault();
+  else if (event.target !== document.body) return;
+  search.focus();
+  search.select();
+});
+
 // A secret is shown to be copied: focus selects all of it.
 for (const secret of document.querySelectorAll("input[readonly]")) {
   secret.addEventListener("focus", () => secret.select());
@@ -191,5 +202,23 @@ function refresh(part) {
   };
 }
 
+// A search that has found nothing in a part of the entries goes on by itself, until it finds something or ends.
+async function searchOn() {
+  for (let link; (link = document.querySelector("a[data-goes-on]"));) {
+    try {
+      const response = await fetch(link.href, { credentials: "same-origin" });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      for (const part of document.querySelectorAll("#live, #copy")) part.dataset.from = page.getElementById(part.id).dataset.from;
+      if (byId("entries")) showRows(page.getElementById("entries").innerHTML);
+      for (const part of document.querySelectorAll("#pager, #found")) part.innerHTML = page.getElementById(part.id).innerHTML;
+      history.replaceState(null, "", link.href);
+    } catch {
+      return; // The service can't be reached, or its user has signed out: the link shows what the browser or the service says.
+    }
+  }
+}
+
 const readAgain = new Map(Array.from(document.querySelectorAll("[data-waits], #files"), (part) => [part.id, refresh(part)]));
-if (status && window.EventSource) follow(status.dataset.from);
+searchOn().then(() => {
+  if (status && window.EventSource) follow(status.dataset.from);
+});

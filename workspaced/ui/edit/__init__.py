@@ -1,1 +1,1 @@
-"""What users change by hand: each form and each action becomes one request to the API, with the permissions of the key."""
+"""Changes by users: each form and each action becomes one request to the API, with the permissions of the key."""

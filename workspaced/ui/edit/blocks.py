@@ -56,9 +56,7 @@ async def create_block(request: PageRequest) -> PageView | Response:
         title="New block",
         section=SECTION,
         trail=_trail(request, workspace),
-        action=_blocks_address(request, "new"),
         submit="Create block",
-        back=_blocks_address(request),
         fields=[
             dataclasses.replace(one, value=request.query.get("parent", "")) if one.name == "parentBlock" else one
             for one in fields
@@ -86,8 +84,6 @@ async def edit_block(request: PageRequest) -> PageView | Response:
         title="Edit block",
         section=SECTION,
         trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), block["label"] or block["id"])],
-        action=_blocks_address(request, block["id"], "edit"),
-        back=_blocks_address(request, block["id"]),
         fields=with_values(fields, block),
         hidden={SHOWN: shown_digest(_values_of(request, block))},
     )
@@ -109,8 +105,6 @@ async def delete_block(request: PageRequest) -> PageView | Response:
         title="Delete block",
         section=SECTION,
         trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), label)],
-        action=_blocks_address(request, block["id"], "delete"),
-        back=_blocks_address(request, block["id"]),
         fields=[FormField(name="force", label="Also delete the blocks below it", kind="check")] if children else [],
         sentences=[f"The block “{label}” is deleted for all users. Blocks directly below it: {children}."],
         hidden={SHOWN: shown_digest(_values_of(request, block))},

@@ -23,9 +23,9 @@ _SHOWN_ROWS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalChange:
-    """A change of a key. ``expected``: the digest of its entry as the user saw it; empty: it had none.
+    """A change of a key. ``expected``: the digest of its entry as the user saw it; empty: the key had no entry.
 
-    ``wanted`` None deletes the entry. Without ``value`` it keeps the present one.
+    ``wanted`` None deletes the entry. Without ``value``, the entry keeps its present value.
     """
 
     key: str
@@ -35,7 +35,10 @@ class ConditionalChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRow:
-    """What became of a change. ``present``: the entry before it; None: there was none. ``reason``: why it is rejected."""
+    """The result of a change.
+
+    ``present``: the entry before the change; None: there was none. ``reason``: why it is rejected.
+    """
 
     key: str
     outcome: Outcome
@@ -45,7 +48,10 @@ class ChangedRow:
 
 
 class _UndoItem(msgspec.Struct, forbid_unknown_fields=True):
-    """A key, the digest of what an action left there, and the value and type from before it; ``data_type`` None: no entry."""
+    """A key, the digest of its entry after an action, and value and type before the action.
+
+    ``data_type`` None: there was no entry.
+    """
 
     key: str
     left: str
@@ -59,10 +65,10 @@ def digest_of(state: EntryState) -> str:
 
 
 async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
-    """Write each change if its entry is as the user saw it, and return what became of each.
+    """Write each change if the user saw the present entry. Return the result of each change.
 
     All texts and deletions are one bulk, so they are written together or not at all. A null is written alone, because a bulk
-    can't have one.
+    can't have a null.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -78,7 +84,7 @@ async def change_entries(request: PageRequest, changes: Sequence[ConditionalChan
 def changed_view(
     request: PageRequest, title: str, rows: Sequence[ChangedRow], *, done: str, offers_undo: bool = True, **more: object
 ) -> PageView:
-    """Return the page with what became of the changes. ``done``: the verb for those that were written, such as ``deleted``.
+    """Return the page with the results of the changes. ``done``: the verb for written changes, such as ``deleted``.
 
     ``more``: values of the template; ``trail_links`` is required.
     """
@@ -128,7 +134,7 @@ def undo_field(rows: Iterable[ChangedRow]) -> str:
 
 
 def undo_changes(field: str) -> list[ConditionalChange]:
-    """Return the changes that a field of `undo_field` means.
+    """Return the changes in a field that `undo_field` made.
 
     Raises:
         PageRefused: it is no such field.
@@ -190,7 +196,7 @@ async def _write_null(request: PageRequest, row: ChangedRow) -> bool:
 
 
 def _item(key: str, state: EntryState) -> dict[str, Any]:
-    """Return the item of a bulk that writes a state; for a null or a kept value, one that only a dry run may have."""
+    """Return the item of a bulk that writes a state; for a null or a kept value, an item that only a dry run may have."""
     if state is None:
         return {"key": key, "delete": True}
     return {"key": key, "value": state.get("value") or "", "dataType": state["dataType"]}

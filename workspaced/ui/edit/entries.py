@@ -1,4 +1,4 @@
-"""Create, change and delete entries: by forms, and by the grid, which sends each change with what it shows of the entry."""
+"""Create, change and delete entries: by forms, and by the grid, which sends each change with the digest of the shown entry."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from workspaced.ui.edit.form import (
     save,
 )
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
+from workspaced.ui.fed_entries import warning
 from workspaced.ui.history import find_former
 from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
-from workspaced.ui.renderer import PageView, entry_digest, entry_values, shown_origin
+from workspaced.ui.renderer import PageView, entry_digest, entry_values
 from workspaced.ui.workspaces import SECTION
 
 _KEY: Final = FormField(name="key", label="Key", required=True)
@@ -40,9 +41,7 @@ async def create_entry(request: PageRequest) -> PageView | Response:
         title="New entry",
         section=SECTION,
         trail=sink_trail(workspace, sink),
-        action=sink_address(request, "new-entry"),
         submit="Create entry",
-        back=sink_address(request),
         fields=[_KEY, _VALUE, _NULL, _TYPE, NEW_ID],
     )
     return await page.respond(request, lambda: _create(request, request.form.get("key", "")))
@@ -50,40 +49,34 @@ async def create_entry(request: PageRequest) -> PageView | Response:
 
 async def edit_entry(request: PageRequest) -> PageView | Response:
     """Show the form of an entry, or change it."""
-    page, found = await _page(request, "Edit entry", "edit")
+    page, found = await _page(request, "Edit entry")
     entry = found.record
     fields = [
         dataclasses.replace(_VALUE, value=entry["value"] or ""),
         dataclasses.replace(_NULL, value="true" if entry["value"] is None else ""),
         dataclasses.replace(_TYPE, value=entry["dataType"]),
     ]
-    page = dataclasses.replace(page, fields=fields, sentences=_warnings(entry))
+    page = dataclasses.replace(page, fields=fields)
     return await page.respond(request, lambda: _set(request, entry["key"], stored=entry["value"]))
-
-
-def _warnings(entry: Mapping[str, Any]) -> list[str]:
-    """Return what the user has to know before an edit: a pipeline that wrote the value may write it again."""
-    origin = entry["origin"]
-    if not origin or not origin["pipeline"]:
-        return []
-    written = f"The pipeline “{origin['pipeline']}” wrote this value, {shown_origin({**origin, 'pipeline': None})}."
-    return [f"{written} A later reading replaces what you save here: correct the source, too."]
 
 
 async def delete_entry(request: PageRequest) -> PageView | Response:
     """Ask whether to delete an entry, or delete it."""
-    page, found = await _page(request, "Delete entry", "delete")
+    page, found = await _page(request, "Delete entry")
     key = found.record["key"]
     page = dataclasses.replace(
         page,
         is_dangerous=True,
-        sentences=[f"The entry “{key}” is deleted for all users. A program that owns it may write it again."],
+        sentences=[
+            f"The entry “{key}” is deleted for all users.",
+            *(page.sentences or ["A program that owns it may write it again."]),
+        ],
     )
     return await page.respond(request, lambda: _delete(request, key), to=lambda _: sink_address(request))
 
 
 async def restore_entry(request: PageRequest) -> Response:
-    """Write a former value of the history as an edit does, and show the history. Its first change can be undone in turn.
+    """Write a former value in the same way as an edit, and show the history. The new first change can be undone, too.
 
     Raises:
         PageRefused: the entry was changed meanwhile, or the API responds with an error.
@@ -103,9 +96,9 @@ async def restore_entry(request: PageRequest) -> Response:
 async def change_entry(request: PageRequest) -> PageView:
     """Perform one action of the grid. Show the row of the entry afterwards, and the form that undoes it.
 
-    ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry with the line ends that it had. Undo is
-    such an action with the former value and the digest of what the first action left: it is refused if the entry was changed
-    meanwhile.
+    ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry with its former line ends. An undo is
+    also one of these actions. It has the former value, and the digest of the entry after the first action, so it is refused if
+    the entry was changed meanwhile.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -121,7 +114,7 @@ async def change_entry(request: PageRequest) -> PageView:
                 undo = {"action": "delete", SHOWN: entry_digest(after)}
             case "set":
                 before = (await _set(request, key)).record
-                after = (await request.get(*sink_path(request), key)).record
+                after = (await request.get(*sink_path(request), key, origin="true")).record
                 wanted = {**entry_values(before), **_wanted(request, before["value"])}
                 undo = {"action": "set", **_fields(before), SHOWN: entry_digest({**before, **wanted})}
             case "delete":
@@ -163,7 +156,7 @@ def _changed(
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a form that writes what the entry has."""
+    """Return the fields of a form that would write the entry unchanged."""
     null = "true" if entry["value"] is None else ""
     return {"value": entry["value"] or "", "null": null, "dataType": entry["dataType"]}
 
@@ -180,7 +173,7 @@ def _wanted(request: PageRequest, stored: str | None) -> dict[str, str | None]:
 
 
 def with_line_ends(text: str, stored: str) -> str:
-    """Return a text with the line ends of the stored one, because browsers send every line end of a form as CR LF."""
+    """Return a text with the line ends of the stored text, because browsers send every line end of a form as CR LF."""
     plain = plain_line_ends(text)
     if plain == plain_line_ends(stored):
         return stored
@@ -202,13 +195,14 @@ async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> 
         (*sink_path(request), key),
         _wanted(request, stored),
         values_of=entry_values,
+        query={"origin": "true"},
     )
 
 
 async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
     """Delete an entry, unless it has other values than the page showed; return it as it was."""
     for attempt in range(1, _ATTEMPTS + 1):
-        found = await request.get(*sink_path(request), key)
+        found = await request.get(*sink_path(request), key, origin="true")
         if entry_digest(found.record) != request.form.get(SHOWN):
             raise ChangedMeanwhile(found, {})
         try:
@@ -221,9 +215,9 @@ async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, ApiResponse]:
+async def _page(request: PageRequest, title: str) -> tuple[FormPage, ApiResponse]:
     workspace = await request.workspace()
-    sink = (await request.get(*sink_path(request), take="1")).record
+    sink = (await request.get(*sink_path(request), take="1", origin="true")).record
     key = request.names["key"]
     found = await request.get(*sink_path(request), key, origin="true")
     if not isinstance(found.value, dict):
@@ -232,8 +226,7 @@ async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, 
         title=title,
         section=SECTION,
         trail=[*sink_trail(workspace, sink), (sink_address(request, "entries", key), key)],
-        action=sink_address(request, "entries", key, verb),
-        back=sink_address(request, "entries", key),
         hidden={SHOWN: entry_digest(found.record)},
+        sentences=[one for one in [warning(sink, found.record)] if one],
     )
     return page, found

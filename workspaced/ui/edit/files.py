@@ -53,7 +53,7 @@ async def upload_version(request: PageRequest) -> Response:
     Raises:
         PageRefused: the API responds with an error.
     """
-    _, file = await _page(request, "", "")
+    _, file = await _page(request, "")
     return await _store(request, {"fileName": file["fileName"], "id": file["id"]})
 
 
@@ -79,7 +79,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def edit_file(request: PageRequest) -> PageView | Response:
     """Show the form of a file, or change its name, description and tags."""
-    page, file = await _page(request, "Edit file", "edit")
+    page, file = await _page(request, "Edit file")
     page = dataclasses.replace(page, fields=with_values(_FIELDS, file))
 
     async def change() -> ApiResponse:
@@ -96,7 +96,7 @@ async def edit_file(request: PageRequest) -> PageView | Response:
 
 async def edit_metadata(request: PageRequest) -> PageView | Response:
     """Show the metadata of a file as JSON, or replace them, unless they were changed since the form was shown."""
-    page, file = await _page(request, "Edit metadata", "metadata")
+    page, file = await _page(request, "Edit metadata")
     path = ("cloud-storage", "metadata", file["id"])
     field = FormField(name="metadata", label="Metadata", kind="text", hint="A JSON object. Other programs may use it.")
     attempts = 0
@@ -128,7 +128,7 @@ async def edit_metadata(request: PageRequest) -> PageView | Response:
 
 async def delete_file(request: PageRequest) -> PageView | Response:
     """Ask whether to delete a file, or delete it."""
-    page, file = await _page(request, "Delete file", "delete")
+    page, file = await _page(request, "Delete file")
     page = dataclasses.replace(
         page,
         sentences=[f"The file “{file['fileName']}” with all its versions is deleted for all users."],
@@ -141,7 +141,7 @@ async def delete_file(request: PageRequest) -> PageView | Response:
     )
 
 
-async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, Mapping[str, Any]]:
+async def _page(request: PageRequest, title: str) -> tuple[FormPage, Mapping[str, Any]]:
     workspace = await request.workspace()
     file = (await request.get("cloud-storage", request.names["file"])).record
     if file["workspaceId"] != workspace["id"]:
@@ -155,8 +155,6 @@ async def _page(request: PageRequest, title: str, verb: str) -> tuple[FormPage, 
         title=title,
         section=SECTION,
         trail=trail,
-        action=_file_address(request, file["id"], verb),
-        back=_file_address(request, file["id"]),
         hidden={SHOWN: shown_digest(_values_of(file))},
     )
     return page, file

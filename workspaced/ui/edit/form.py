@@ -36,7 +36,7 @@ _KIND_HINTS: Final[Mapping[str, str]] = {
     "secret": "Empty: the stored secret stays.",
 }
 _LONGEST_LINE: Final = 4_096
-"""Members that may be longer have several lines in a form."""
+"""Members that may be longer than this have an input of several lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +70,15 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
-    """A page with one form. ``trail``: the links above it. ``sentences`` are shown between the heading and the form.
+    """A page with one form, which is sent to the page's own URL. ``sentences`` are shown between the heading and the form.
 
-    The button of a dangerous form has the words of the title.
+    ``trail``: the links above it; the last one is the page to go back to. The button of a dangerous form has the words of the
+    title.
     """
 
     title: str
     section: str
     trail: Sequence[Link]
-    action: str
-    back: str
     submit: str = "Save"
     fields: Sequence[FormField] = ()
     sentences: Sequence[str] = ()
@@ -87,6 +86,11 @@ class FormPage:
     is_dangerous: bool = False
     problem: str = ""
     status: int = 200
+
+    @property
+    def back(self) -> str:
+        """The URL of the page to which the form leads."""
+        return self.trail[-1][0]
 
     def filled(self, form: Mapping[str, str]) -> FormPage:
         """Return the form with what its user has typed."""
@@ -193,14 +197,14 @@ def _field_of(pointer: str, names: Collection[str]) -> str:
 
 
 def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the sent fields as members of a body. A malformed number or JSON stays a text, which the API refuses."""
+    """Return the sent fields as members of a body. A malformed number or malformed JSON stays a text, which the API refuses."""
     found: dict[str, Any] = {}
     for one in fields:
         member, _, part = one.name.partition(".")
         if one.kind == "check":
             found[member] = bool(checked(form, one.name))
         elif one.name in form:
-            value = _READ.get(one.kind, _read_text)(plain_line_ends(form[one.name]))
+            value = _READ.get(one.kind, str)(plain_line_ends(form[one.name]))
             if part:
                 found.setdefault(member, {})[part] = value
             else:
@@ -216,10 +220,6 @@ def read_given(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str
 def plain_line_ends(text: str) -> str:
     """Return a text with LF at the end of each line. Browsers show every line end in the same way, and send CR LF."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _read_text(text: str) -> str:
-    return text
 
 
 def _read_lines(text: str) -> list[str]:
@@ -267,8 +267,8 @@ async def save(
     """Change the members of ``wanted`` that differ, unless the record was changed since its form was shown.
 
     The values of the form are compared, not the version of the record, because each written entry changes the version of its
-    sink. If-Match covers the time between the comparison and the change. Return the record before the change.
-    ``query``: the query of the read. ``exact``: no browser has typed the values, so another line end is another value.
+    sink. If-Match covers the time between the comparison and the change. Return the record before the change. ``query``: the
+    query of the read. ``exact``: the values do not come from a browser's form, so different line ends are different values.
 
     Raises:
         ChangedMeanwhile: another user has changed a value of the form.
@@ -343,7 +343,7 @@ def conflicting(page: FormPage, changed: ChangedMeanwhile) -> FormPage:
     return dataclasses.replace(
         page,
         fields=fields,
-        problem=f"{by} changed this at {at[:10]} {at[11:19]} UTC, after you opened the form. Nothing of yours was saved. "
-        "The present values are shown below. Save again to replace them with yours.",
+        problem=f"{by} changed this at {at[:10]} {at[11:19]} UTC, after you opened the form. Your input was not saved. "
+        "The present values are shown below. Save again to replace them with your values.",
         status=409,
     )

@@ -13,7 +13,7 @@ from workspaced.ui.renderer import PageView
 async def restore_entries(request: PageRequest) -> PageView:
     """Write the values of the earlier moment to the selected keys, and show what was done.
 
-    A key has a conflict if its entry is not what the comparison shows at the later moment.
+    A key has a conflict if its entry differs from the value that the comparison shows at the later moment.
 
     Raises:
         PageRefused: nothing is selected, or the API responds with an error.

@@ -1,4 +1,4 @@
-"""Actions on the selected rows of a sink's page: set the type, delete, undo, copy, export, plot."""
+"""Actions on the selected rows of a sink's page: replace a text, set the type, delete, undo, copy, export, plot."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.entries import entry_range_of
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.plot import MOST_KEYS
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, entry_values
 
 _COPIED: Final = ("key", "value", "dataType")
 _EXPORTED: Final = (*_COPIED, "createdAt", "updatedAt", "createdBy", "updatedBy")
 _UNQUOTED: Final = frozenset({"dataType", "createdAt", "updatedAt"})
-_CHANGES: Final[Mapping[str, str]] = {"type": "changed", "delete": "deleted", "undo": "undone"}
+_CHANGES: Final[Mapping[str, str]] = {"replace": "changed", "type": "changed", "delete": "deleted", "undo": "undone"}
 
 
 async def act_on_selection(request: PageRequest) -> PageView | Response:
@@ -45,6 +45,8 @@ async def act_on_selection(request: PageRequest) -> PageView | Response:
         case "csv":
             saved = ("Content-Disposition", 'attachment; filename="selection.csv"')
             return _table(_comma_separated(await _selected(request, list(shown))), "text/csv", saved)
+        case "replace":
+            changes = _replacements(await _selected(request, list(shown)), shown, form)
         case "type":
             wanted = {"dataType": form.get("dataType", "").strip()}
             changes = [ConditionalChange(key=key, expected=digest, wanted=wanted) for key, digest in shown.items()]
@@ -67,8 +69,32 @@ async def act_on_selection(request: PageRequest) -> PageView | Response:
     )
 
 
+def _replacements(
+    entries: Sequence[Mapping[str, Any]], shown: Mapping[str, str], form: Mapping[str, str]
+) -> list[ConditionalChange]:
+    """Return the changes that replace a text in the values that have it.
+
+    Raises:
+        PageRefused: there is no such text.
+    """
+    replaced, replacement = form.get("replaced", ""), form.get("replacement", "")
+    changes = [
+        ConditionalChange(
+            key=entry["key"],
+            expected=shown[entry["key"]],
+            wanted={**entry_values(entry), "value": entry["value"].replace(replaced, replacement)},
+        )
+        for entry in entries
+        if replaced and replaced in (entry["value"] or "")
+    ]
+    if not changes:
+        reason = f"No selected value has the text “{replaced}”." if replaced else "Type the text to replace."
+        raise PageRefused(400, "Nothing replaced", reason)
+    return changes
+
+
 async def _selected(request: PageRequest, keys: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the present entries of the keys in their order: those of the page at once, and those that left it one by one."""
+    """Return the present entries of the keys in their order. Entries of the page are read at once, other entries one by one."""
     entry_range = entry_range_of(request)
     found = (await request.get(*entry_range.path, **entry_range.query)).record["entries"]
     known = {entry["key"]: entry for entry in found}

@@ -24,10 +24,17 @@ from workspaced.ui.renderer import PageView, shown_digest
 from workspaced.ui.workspaces import SECTION, icon_of
 
 _FIRST: Final = ("label", "description", "tags")
+_PROTECTION: Final = "protectFedEntries"
 
 
 def _fields(request: PageRequest) -> list[FormField]:
-    return schema_fields(request.schema_of("NewDataSink"), _FIRST, without=["entries"])
+    hint = (
+        "Only pipelines, and other programs that say where a value comes from, change the entries that they wrote. People change "
+        "such an entry in its source."
+    )
+    protection = {"label": "Protect entries that a pipeline feeds", "hint": hint}
+    schema = request.schema_of("NewDataSink")
+    return schema_fields(schema, (*_FIRST, _PROTECTION), without=["entries", "origins"], **{_PROTECTION: protection})
 
 
 def sink_path(request: PageRequest) -> tuple[str, ...]:
@@ -47,7 +54,7 @@ def sink_trail(workspace: Mapping[str, Any], sink: Mapping[str, Any]) -> list[Li
 
 
 def _wanted(request: PageRequest, fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the members of the form; an empty text is none, except the label."""
+    """Return the members of the form; an empty text is left out, except the label."""
     found = read_members(request.form, fields)
     if "icon" in found:
         found["icon"] = {name: part for name, part in found["icon"].items() if part != ""} or None
@@ -58,6 +65,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         **{name: record[name] or (record[name] if name == "label" else None) for name in _FIRST},
         "icon": icon_of(record),
+        _PROTECTION: record[_PROTECTION],
     }
 
 
@@ -69,9 +77,7 @@ async def create_sink(request: PageRequest) -> PageView | Response:
         title="New data sink",
         section=SECTION,
         trail=workspace_trail(workspace),
-        action=address("workspaces", workspace["id"], "new-sink"),
         submit="Create data sink",
-        back=address("workspaces", workspace["id"]),
         fields=fields,
     )
     return await page.respond(
@@ -84,14 +90,12 @@ async def create_sink(request: PageRequest) -> PageView | Response:
 async def edit_sink(request: PageRequest) -> PageView | Response:
     """Show the form of a data sink, or change it."""
     workspace = await request.workspace()
-    sink = (await request.get(*sink_path(request), take="1")).record
+    sink = (await request.get(*sink_path(request), take="1", origin="true")).record
     fields = _fields(request)
     page = FormPage(
         title="Edit data sink",
         section=SECTION,
         trail=sink_trail(workspace, sink),
-        action=sink_address(request, "edit"),
-        back=sink_address(request),
         fields=with_values(fields, _values_of(sink)),
         hidden={SHOWN: shown_digest(_values_of(sink))},
     )
@@ -102,7 +106,7 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
             sink_path(request),
             _wanted(request, fields),
             values_of=_values_of,
-            query={"take": "1"},
+            query={"take": "1", "origin": "true"},
         ),
     )
 
@@ -117,8 +121,6 @@ async def delete_sink(request: PageRequest) -> PageView | Response:
         title="Delete data sink",
         section=SECTION,
         trail=sink_trail(workspace, sink),
-        action=sink_address(request, "delete"),
-        back=sink_address(request),
         sentences=[
             f"The data sink {named} is deleted for all users (entries: {found.total}). This can't be undone.",
             "Programs that write to it, such as ingestd, will fail.",

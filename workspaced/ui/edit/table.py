@@ -1,7 +1,7 @@
-"""Tables that users paste or import: their cells, and the entries that they mean. Performs no I/O.
+"""Tables that users paste or import: their cells, and the entries in them. Performs no I/O.
 
-A text is separated by tabs, as spreadsheets copy it, or by commas, semicolons or bars. Every cell keeps its exact text, unless
-the user asks to read numbers with a decimal comma.
+The cells of a text are separated by tabs, as spreadsheets copy them, or by commas, semicolons or bars. Every cell keeps its
+exact text, unless the user asks to read numbers with a decimal comma.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEY_AND_VALUE: Final = "rows"
 ONE_ROW_EACH: Final = "columns"
 _DELIMITERS: Final = "\t;,|"
 _LOOKED_AT: Final = 20
-"""The rows among which the first one of a table is searched."""
+"""The number of rows that are examined to find the delimiter and the first row of a table."""
 _SHOWN_NAMES: Final = 6
 _NUMBERS_PER_TEXT: Final = 3
 _CELL_CHARACTERS: Final = 131_072
@@ -34,9 +34,11 @@ _GROUP_MARKS: Final = re.compile(r"[. \u00a0\u202f']")
 class TableReading:
     """How a table is read.
 
-    ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: a cell after
-    the first column is an entry, with the key ``first cell.column``; an empty cell is none. ``first_row``, counted from 1, is
-    that of the names, or else of the first entry; rows before it are left out.
+    ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: each cell
+    after the first column is an entry, with the key ``first cell.column``; empty cells are skipped.
+
+    ``first_row``: the row with the names of the columns, or without names the row of the first entry. It is counted from 1.
+    Rows before it are left out.
     """
 
     shape: str
@@ -49,7 +51,7 @@ class TableReading:
 class TableItem:
     """An entry of a table, as an item of a mass update; ``row`` is counted from 1, with the header.
 
-    ``column``: the name of its column, if each column is a value of a row.
+    ``column``: the name of its column, if the shape is `ONE_ROW_EACH`; else empty.
     """
 
     row: int
@@ -75,8 +77,8 @@ def cells_of(text: str) -> list[list[str]]:
 def guess(rows: Sequence[Sequence[str]]) -> TableReading:
     """Return how a table is probably read.
 
-    It begins with the first row of the names ``key`` and ``value``, or else after the titles. The first row of a narrow table
-    has names if it alone has no number in the second column.
+    The table begins with the first row that has the names ``key`` and ``value``, or without such a row after its titles. The
+    first row of a table with two columns has names if it is the only row without a number in the second column.
     """
     begin = _first_row(rows)
     rows = rows[begin:]
@@ -94,7 +96,7 @@ def guess(rows: Sequence[Sequence[str]]) -> TableReading:
 
 
 def description(rows: Sequence[Sequence[str]], reading: TableReading) -> str:
-    """Return what a reading makes of a table, as a sentence for the user."""
+    """Return a sentence for the user that describes how a table is read."""
     begin = reading.first_row
     names = (
         [cell.strip() or "(no name)" for cell in rows[begin - 1]] if reading.has_header and len(rows) >= begin else []
@@ -109,7 +111,7 @@ def description(rows: Sequence[Sequence[str]], reading: TableReading) -> str:
 
 
 def texts_among_numbers(items: Sequence[TableItem]) -> set[int]:
-    """Return the indexes of the items with a text in a column that has numbers otherwise: at least three for each text."""
+    """Return the indexes of texts in columns of numbers: columns with at least three numbers for each text."""
     columns: dict[str, tuple[list[int], list[int]]] = {}
     for index, one in enumerate(items):
         if text := one.item["value"].strip():
@@ -171,7 +173,7 @@ def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int)
 
 
 def with_decimal_point(text: str) -> str:
-    """Return a number with a decimal comma, such as ``1.234,50``, with a point and without marks of thousands.
+    """Return a number with a decimal comma, such as ``1.234,50``, with a point and without thousands separators.
 
     Any other text is returned as it is: ``1,5,2``, ``1.5`` and words.
     """
@@ -200,7 +202,8 @@ def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> l
 def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
     if len(header) < 2:
         raise Invalid(
-            "bad_table", "The row of the names must have at least two columns: that of the keys, and that of a value."
+            "bad_table",
+            "The row of the names must have at least two columns: one for the keys, and one for each value.",
         )
     items = []
     for number, row in rows:
@@ -216,9 +219,14 @@ def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that occurs most often outside quotes in the first line that has one; a tab if there is one there."""
-    for line in text.splitlines():
-        outside = "".join(line.split('"')[::2])
-        if found := [letter for letter in _DELIMITERS if letter in outside]:
-            return "\t" if "\t" in found else max(found, key=lambda letter: (outside.count(letter), letter == ","))
-    return ","
+    """Return the delimiter that most of the first lines have outside quotes: a title may have a comma, too.
+
+    If several delimiters are in the same number of lines, prefer the tab, then the most frequent delimiter, then the semicolon,
+    because a comma may be a decimal comma.
+    """
+    lines = ["".join(line.split('"')[::2]) for line in text.splitlines()[:_LOOKED_AT]]
+
+    def rank(letter: str) -> tuple[int, bool, int]:
+        return sum(letter in line for line in lines), letter == "\t", "".join(lines).count(letter)
+
+    return max(_DELIMITERS, key=rank)

@@ -1,4 +1,4 @@
-"""Import a table into a sink: paste it or choose a file, look at what it would change, then apply it as one bulk.
+"""Import a table into a sink: paste it or choose a file, look at the preview, then apply it as one bulk.
 
 The preview is a dry run of the same bulk by the API. A table is applied only if its dry run still has the result that the user
 saw.
@@ -30,6 +30,7 @@ from workspaced.ui.edit.table import (
     items_of,
     texts_among_numbers,
 )
+from workspaced.ui.fed_entries import feeder, warning_of_several
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView, title_of
 from workspaced.ui.workspaces import SECTION
@@ -50,10 +51,10 @@ class TableImport:
         self._most = most
 
     async def read(self, request: PageRequest) -> Response:
-        """Return the text of a table file, which the body is, and which sheet it is; the query has the file's name.
+        """Return the text of a table file, and its sheet. The body is the file; the query has its name.
 
         Raises:
-            TooLargeProblem: it is longer than a table may be.
+            TooLargeProblem: the file is larger than the limit for a table.
             Invalid: it is no table.
         """
         content = await read_body(request.body, request.headers, limit=TABLE_BYTES)
@@ -63,7 +64,7 @@ class TableImport:
     async def page(self, request: PageRequest) -> PageView | Response:
         """Show the form, the preview of a table, or apply a table."""
         workspace = await request.workspace()
-        sink = (await request.get(*sink_path(request), take="1")).record
+        sink = (await request.get(*sink_path(request), take="1", origin="true")).record
         text = plain_line_ends(request.form.get("table", ""))  # a browser sends each line end of a field as CR LF
         values: dict[str, Any] = {
             "sink": sink,
@@ -78,6 +79,7 @@ class TableImport:
             ),
             "reading": TableReading(shape=KEY_AND_VALUE, has_header=False, decimal_comma=False),
             "decided": "",
+            "fed": warning_of_several(sink),
             "problem": "",
             "preview": None,
         }
@@ -143,12 +145,16 @@ def _row_number(text: str) -> int:
 async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
     """Return what a table would do.
 
-    ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: those that change something.
+    ``rows``: the first rows with their effects; ``shown``: a digest of all of them. ``items``: the items that change something.
     ``texts``: the rows with a text in a column of numbers. ``present``: the present entry of each key. ``kept``: the rows that
-    change nothing.
+    change nothing. ``is_fed``: an entry that changes has a feeder.
     """
     done = await request.send(
-        "POST", *sink_path(request), "mass", body=[one.item for one in items], query={"dryRun": "true"}
+        "POST",
+        *sink_path(request),
+        "mass",
+        body=[one.item for one in items],
+        query={"dryRun": "true", "origin": "true"},
     )
     texts = texts_among_numbers(items)
     rows = [
@@ -164,7 +170,7 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
         }
         for index, (one, result) in enumerate(zip(items, done.record["results"], strict=True))
     ]
-    present: dict[str, Any] = {}  # of a key that occurs twice the first result has what was there before the bulk
+    present: dict[str, Any] = {}  # if a key occurs twice, the first result has the entry before the bulk
     for one, result in zip(items, done.record["results"], strict=True):
         present.setdefault(one.item["key"], result.get("entry"))
     kept = [
@@ -180,6 +186,7 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
         "items": changing,
         "present": present,
         "kept": kept,
+        "is_fed": any(feeder(present[item["key"]] or {}) for item in changing),
         "texts": [
             f"{items[index].row}" + (f" ({column})" if (column := items[index].column) else "")
             for index in sorted(texts)
@@ -191,7 +198,7 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
 
 
 async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> list[ChangedRow]:
-    """Write the items that change something, all or none; return what became of each entry."""
+    """Write the items that change something, all or none; return the result of each entry."""
     items = preview["items"]
     written: dict[str, ChangedRow] = {}
     if items:

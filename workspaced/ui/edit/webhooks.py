@@ -43,7 +43,10 @@ _FOLDED: Final = (
 
 
 async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned: bool) -> list[FormField]:
-    """Return the empty fields, folded but for ``shown``; with ``owned`` also those that only the owner of a webhook may see."""
+    """Return the empty fields, folded but for ``shown``.
+
+    With ``owned`` also fields that only the owner of a webhook may see.
+    """
     kinds = ", ".join(kind["type"] for kind in (await request.get("webhooks", "event-types")).value)
     workspaces = (await request.get("workspace", take="1000", sortedBy="label")).value
     fields = schema_fields(
@@ -64,14 +67,17 @@ async def _fields(request: PageRequest, *, shown: Sequence[str] = _SHOWN, owned:
 
 
 def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
-    """Return the members of the form; a text only if it is not empty, because an empty one keeps or makes a default."""
+    """Return the members of the form.
+
+    A text only if it is not empty, because an empty text keeps the present value, or means the default.
+    """
     wanted = read_given({one.name: form.get(one.name, "").strip() for one in fields}, fields)
     wanted[_CONNECTION] = {part: text for part, text in wanted[_CONNECTION].items() if text}
     return wanted
 
 
 def _values_of(record: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
-    """Return what a record has of the members of the form. A secret is compared with nothing, so a typed one is sent."""
+    """Return the members of the form from a record. A secret is left out, so that a typed secret is always sent."""
     names = dict.fromkeys(one.name.partition(".")[0] for one in fields)
     return {name: "" if name == "signingSecret" else record[name] for name in names}
 
@@ -96,9 +102,7 @@ async def create_webhook(request: PageRequest) -> PageView | Response:
         title="New webhook",
         section=SECTION,
         trail=[_ALL],
-        action=address("webhooks", "new"),
         submit="Create webhook",
-        back=address("webhooks"),
         fields=fields,
     )
     return await page.respond(
@@ -117,8 +121,6 @@ async def edit_webhook(request: PageRequest) -> PageView | Response:
         title="Edit webhook",
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
-        action=address("webhooks", record["id"], "edit"),
-        back=address("webhooks", record["id"]),
         fields=_filled(fields, record),
         sentences=() if owned else ["Its headers and its secret can be changed by its owner only."],
         hidden={SHOWN: shown_digest(_values_of(record, fields))},
@@ -141,8 +143,6 @@ async def delete_webhook(request: PageRequest) -> PageView | Response:
         title="Delete webhook",
         section=SECTION,
         trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
-        action=address("webhooks", record["id"], "delete"),
-        back=address("webhooks", record["id"]),
         sentences=[f"The webhook “{record['label']}” and the deliveries that wait are deleted. This can't be undone."],
         is_dangerous=True,
     )

@@ -45,9 +45,7 @@ async def create_workspace(request: PageRequest) -> PageView | Response:
         title="New workspace",
         section=SECTION,
         trail=[_ALL],
-        action=address("workspaces", "new"),
         submit="Create workspace",
-        back=address("workspaces"),
         fields=fields,
     )
     return await page.respond(
@@ -74,8 +72,6 @@ async def edit_workspace(request: PageRequest) -> PageView | Response:
         title="Edit workspace",
         section=SECTION,
         trail=workspace_trail(workspace),
-        action=address("workspaces", workspace["id"], "edit"),
-        back=address("workspaces", workspace["id"]),
         fields=with_values(fields, workspace),
         hidden={SHOWN: shown_digest(values_of(workspace))},
     )
@@ -95,8 +91,6 @@ async def delete_workspace(request: PageRequest) -> PageView | Response:
         title="Delete workspace",
         section=SECTION,
         trail=workspace_trail(workspace),
-        action=address("workspaces", workspace["id"], "delete"),
-        back=address("workspaces", workspace["id"]),
         sentences=[
             f"The workspace “{workspace['label']}” is deleted for all users ({counts}).",
             "Programs that write to it, such as ingestd, will fail.",

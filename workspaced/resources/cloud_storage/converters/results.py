@@ -20,7 +20,7 @@ class Produced:
 
 
 class ConversionRefused(Exception):
-    """The file can't be converted, also not by another attempt. The text is a sentence for its user.
+    """The file can't be converted, not even by another attempt. The text is a sentence for its user.
 
     ``user``: the file is malformed. ``unsupported``: it is too large, or of an unsupported kind.
     """

@@ -11,7 +11,7 @@ from workspaced.resources.cloud_storage.converters.tables import cell_text
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """Make ``table.tsv``, and ``sheets.txt`` with a line for that sheet and for each other one; see `Convert`.
+    """Make ``table.tsv``, and ``sheets.txt`` with a line for that sheet and for each other sheet; see `Convert`.
 
     Numbers have the shortest text that gives the same binary number.
     """

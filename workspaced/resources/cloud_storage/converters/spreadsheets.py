@@ -52,7 +52,7 @@ def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
 
 
 def sheet_names(workbook: CalamineWorkbook) -> list[str]:
-    """Return the names of the sheets with cells, not of charts. Raises ConversionRefused: there are too many."""
+    """Return the names of the sheets with cells, without charts. Raises ConversionRefused: there are too many."""
     sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(sheets) > SHEETS:
         raise ConversionRefused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
@@ -60,7 +60,7 @@ def sheet_names(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _require_convertible(source: Path) -> None:
-    """Raise ConversionRefused if the file is encrypted, or unpacks to more than is converted, before it is unpacked."""
+    """Raise ConversionRefused if the file is encrypted, or too large once unpacked. This is checked before it is unpacked."""
     with source.open("rb") as file:
         head = file.read(_LOOKED_AT)
     if head.startswith(_COMPOUND) and _ENCRYPTED in head:
@@ -106,7 +106,7 @@ def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
 
 
 def rows_of(sheet: CalamineSheet) -> Iterator[list[Any]]:
-    """Yield the rows from the first with a cell on; an empty cell is None."""
+    """Yield the rows, beginning with the first row that has a cell; an empty cell is None."""
     started = False
     for row in sheet.iter_rows():
         cells = [None if cell == "" else cell for cell in row]

@@ -25,8 +25,8 @@ _EXACT_INTEGERS = 2**53
 def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the first row has them.
 
-    The first row has them if all its cells are different texts, not numbers and not empty, and ``more`` rows follow. Otherwise
-    the names are A, B, C … as in spreadsheets.
+    The first row has the names if all its cells are different texts, not numbers and not empty, and ``more`` rows follow.
+    Otherwise the names are A, B, C … as in spreadsheets.
     """
     texts = [cell.strip() for cell in first if isinstance(cell, str)]
     distinct = len({text.casefold() for text in texts}) == len(first)

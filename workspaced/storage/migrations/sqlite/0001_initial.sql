@@ -1,5 +1,13 @@
+-- oldest program: 1
 -- Instants are milliseconds since 1970 in UTC, except observed_at (microseconds). Text compares byte by byte
 -- (SQLite's BINARY, PostgreSQL's "C"), so both databases sort alike.
+
+-- The steps that were done; a program must know step oldest_program to use the database after it.
+CREATE TABLE schema_step (
+    number         INTEGER PRIMARY KEY,
+    oldest_program INTEGER NOT NULL,
+    at             INTEGER NOT NULL
+);
 
 CREATE TABLE api_key (
     id           TEXT NOT NULL PRIMARY KEY,
@@ -138,6 +146,8 @@ CREATE TABLE data_sink (
     -- The instant from which every change of the sink is known; NULL: none is recorded. Rows up to history_after do not count.
     history_from    INTEGER,
     history_after   INTEGER NOT NULL DEFAULT 0,
+    -- 1: writes without an origin do not change entries that were written with one.
+    protect_fed_entries INTEGER NOT NULL DEFAULT 0,
     UNIQUE (workspace, serial)
 );
 CREATE INDEX data_sink_deleted ON data_sink (workspace, number) WHERE removed_to IS NOT NULL;
@@ -159,7 +169,9 @@ CREATE TABLE data_sink_entry (
     updated_at  INTEGER NOT NULL,
     created_by  TEXT NOT NULL,
     updated_by  TEXT NOT NULL,
-    origin      INTEGER                                -- of the last write: entry_origin.number << 32 | row; NULL: not given
+    -- Of the last write: entry_origin.number << 32 | row. Negative: that write had none, and the last one that had one had this.
+    -- NULL: no write had one.
+    origin      INTEGER
 );
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
 CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE id_supplied;
@@ -226,6 +238,17 @@ CREATE TABLE writer (
     PRIMARY KEY (workspace, name)
 ) WITHOUT ROWID;
 CREATE INDEX writer_by_age ON writer (raised_at);
+
+-- Which process may send as a writer. Times are milliseconds since 1970, by the clock of the database.
+CREATE TABLE writer_lease (
+    writer    TEXT NOT NULL PRIMARY KEY,
+    principal TEXT NOT NULL,
+    holder    TEXT NOT NULL,
+    epoch     INTEGER NOT NULL,
+    ends_at   INTEGER NOT NULL,
+    successor TEXT NOT NULL              -- the process that asks for the lease; empty: none
+) WITHOUT ROWID;
+CREATE INDEX writer_lease_by_principal ON writer_lease (principal, ends_at);
 
 -- Responses kept for repeated requests (Idempotency-Key); numbered in order of time, so the oldest are the lowest.
 CREATE TABLE idempotent_answer (
@@ -370,8 +393,22 @@ CREATE TABLE delivery_attempt (
     PRIMARY KEY (delivery, ordinal)
 ) WITHOUT ROWID;
 
--- Files with their versions, open uploads, and conversions. sha256 is 64 lower-case hexadecimal digits, the name of the
--- content. Content that no row names is deleted.
+-- Stored bytes, by their SHA-256 in 64 lower-case hexadecimal digits. A row is committed before its bytes are written, and deleted
+-- before they are deleted; a name is never used again. Files, uploads and outputs refer to it.
+CREATE TABLE blob (
+    sha256       TEXT NOT NULL PRIMARY KEY,
+    name         TEXT NOT NULL,                  -- of the bytes in the folder or bucket
+    size         INTEGER NOT NULL,
+    unused_since INTEGER                         -- announced then, or found without a reference then; NULL: in use
+) WITHOUT ROWID;
+CREATE INDEX blob_unused ON blob (unused_since) WHERE unused_since IS NOT NULL;
+
+-- Names of bytes that are deleted from the folder or bucket; a row stays until they are.
+CREATE TABLE dropped_blob (
+    name TEXT NOT NULL PRIMARY KEY
+) WITHOUT ROWID;
+
+-- Files with their versions, open uploads, and conversions.
 CREATE TABLE cloud_file (
     number          INTEGER PRIMARY KEY,
     id              TEXT NOT NULL UNIQUE,
@@ -401,7 +438,7 @@ CREATE TABLE cloud_version (
     ordinal      INTEGER NOT NULL,               -- 1, 2, 3 … of its file
     file_name    TEXT NOT NULL,
     content_type TEXT NOT NULL,
-    sha256       TEXT NOT NULL,
+    sha256       TEXT NOT NULL REFERENCES blob (sha256),
     size         INTEGER NOT NULL,
     created_at   INTEGER NOT NULL,
     created_by   TEXT NOT NULL,
@@ -419,7 +456,7 @@ CREATE TABLE cloud_upload (
     expected_size   INTEGER,
     expected_sha256 TEXT,
     expires_at      INTEGER NOT NULL,
-    sha256          TEXT,
+    sha256          TEXT REFERENCES blob (sha256),
     size            INTEGER,
     received_at     INTEGER,
     completed_at    INTEGER,
@@ -453,7 +490,7 @@ CREATE TABLE conversion_output (
     position     INTEGER NOT NULL,
     name         TEXT NOT NULL,
     content_type TEXT NOT NULL,
-    sha256       TEXT NOT NULL,
+    sha256       TEXT NOT NULL REFERENCES blob (sha256),
     size         INTEGER NOT NULL,
     PRIMARY KEY (conversion, position)
 );

@@ -1,25 +1,14 @@
-"""Metrics in the formats of Prometheus."""
+"""Families of the service's metrics, for Prometheus."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from ingestd.process.metric_format import encode_metrics
 from workspaced import __version__
 from workspaced.telemetry.levels import Levels
-
-
-def exposition(collectors: Iterable[Collector], families: Iterable[Metric], *, accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the format that ``accept`` asks for, and its media type."""
-    registry = CollectorRegistry()
-    for collector in (*collectors, _FixedCollector(families)):
-        registry.register(collector)
-    return encode_metrics(registry, accept=accept)
 
 
 def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
@@ -58,14 +47,6 @@ def build_family(database: str) -> Metric:
     family = GaugeMetricFamily("workspaced_build_info", "The program; always 1.", labels=list(labels))
     family.add_metric(list(labels.values()), 1)
     return family
-
-
-class _FixedCollector(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = list(families)
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
 
 
 def _gauge(name: str, description: str, value: float) -> Metric:

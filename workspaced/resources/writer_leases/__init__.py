@@ -1,0 +1,1 @@
+"""Leases of writers over HTTP: which process may send as a writer, and its epoch (contract M14)."""

@@ -1,0 +1,4 @@
+-- Variants for PostgreSQL.
+
+-- hold: find
+FOR UPDATE

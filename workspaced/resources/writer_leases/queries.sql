@@ -1,0 +1,18 @@
+-- Leases of writers. Their times are times of the database's clock, in milliseconds since 1970.
+
+-- name: find
+SELECT writer, principal, holder, epoch, ends_at, successor FROM writer_lease WHERE writer = :writer
+
+-- name: create
+-- A row that another transaction has created meanwhile stays.
+INSERT INTO writer_lease (writer, principal, holder, epoch, ends_at, successor) VALUES (:writer, :principal, '', 1, 0, '')
+ON CONFLICT (writer) DO NOTHING
+
+-- name: set
+UPDATE writer_lease SET holder = :holder, epoch = :epoch, ends_at = :ends_at, successor = :successor WHERE writer = :writer
+
+-- name: count
+SELECT count(*) FROM writer_lease WHERE principal = :principal
+
+-- name: drop_ended
+DELETE FROM writer_lease WHERE principal = :principal AND ends_at < :before

@@ -1,0 +1,71 @@
+"""Threads for work on files, which ends even if its caller is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from workspaced.core.problems import UnavailableProblem
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FileThreads:
+    """Runs functions on its own threads."""
+
+    def __init__(self, count: int = 8) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="blobs")
+
+    async def stop(self) -> None:
+        """Wait for what runs."""
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(work, *args, **kwargs))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
+
+    async def finish(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run like `run`, to its end even if the caller is cancelled before it begins."""
+        await asyncio.shield(asyncio.ensure_future(self.run(work, *args, **kwargs)))
+
+    async def acquire(self, work: Callable[[Path], T], path: Path, *, release: Callable[[T], object]) -> T:
+        """Open on a thread, like `run`; release what was opened if the caller is cancelled meanwhile."""
+        return await acquired(asyncio.get_running_loop().run_in_executor(self._threads, work, path), release)
+
+
+async def acquired(opening: asyncio.Future[T], release: Callable[[T], object]) -> T:
+    """Return what a thread opens. If the caller is cancelled meanwhile, wait for it and release it."""
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            release(opening.result())
+        raise
+
+
+@contextmanager
+def disk_problems() -> Iterator[None]:
+    """Raise UnavailableProblem for an error of the disk; a missing file stays a FileNotFoundError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise UnavailableProblem("storage_full", "The disk that holds files is full.", retry_seconds=30) from error
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise UnavailableProblem(
+            "storage_failed", f"The folder that holds files can't be used ({error.strerror}).", retry_seconds=5
+        ) from error

@@ -1,0 +1,55 @@
+"""The rows of stored bytes: one for each SHA-256, with the name of its bytes in the store.
+
+A row is committed before its bytes are written, and deleted before they are deleted. A name is never used again. So even a late
+process can neither lose bytes that a row names, nor leave bytes that no row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from workspaced.core.problems import UnavailableProblem
+from workspaced.storage.blobs.port import new_name
+from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
+
+_SQL = load_statements("workspaced.storage.blobs", "queries.sql")
+
+
+class StoredBlob(NamedTuple):
+    """A row. ``unused_since``: when it was announced, or found without a reference (milliseconds); None: in use."""
+
+    sha256: str
+    name: str
+    size: int
+    unused_since: int | None
+
+
+def find(reader: ReadTransaction, sha256: str) -> StoredBlob | None:
+    """Return the row of bytes, if there is one."""
+    row = reader.one(_SQL["find"], {"sha256": sha256})
+    return StoredBlob(sha256, *row) if row else None
+
+
+def announce(tx: Transaction, sha256: str, *, size: int, now: int) -> str:
+    """Return the name under which bytes must be stored before `use`; insert the row if there is none."""
+    values = {"sha256": sha256, "name": new_name(sha256), "size": size, "now": now}
+    return str(tx.existing(_SQL["announce"], values)[0])
+
+
+def use(tx: Transaction, kept: Mapping[str, str]) -> None:
+    """Mark rows as used, in the transaction that refers to them. ``kept`` has names by SHA-256.
+
+    Raises:
+        UnavailableProblem: a row was deleted meanwhile, because it was announced a day ago.
+    """
+    for sha256, name in sorted(kept.items()):
+        if not tx.run(_SQL["use"], {"sha256": sha256, "name": name}):
+            detail = "It took too long to record the bytes that were received: send them again."
+            raise UnavailableProblem("bytes_dropped", detail)
+
+
+def page(reader: ReadTransaction, *, after: str, most: int) -> list[StoredBlob]:
+    """Return the next rows in the order of their SHA-256."""
+    return [StoredBlob._make(row) for row in reader.all(_SQL["page"], {"after": after, "most": most})]

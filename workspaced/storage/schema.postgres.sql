@@ -1,0 +1,2 @@
+-- name: has_steps
+SELECT count(to_regclass('schema_step'))
