@@ -21,8 +21,8 @@ _ADVICE = {
     errno.EACCES: "Allow ingestd's user to enter its folders and to use it.",
     errno.EPERM: "Allow ingestd's user to enter its folders and to use it.",
     errno.ENOTDIR: "A part of its path is not a folder: correct the path.",
-    errno.ELOOP: "Its path has a symbolic link that leads back to itself, or one below a watched folder, where none is followed:"
-    " replace it by the folder or file itself.",
+    errno.ELOOP: "Its path has a symbolic link that leads back to itself, or a link below a watched folder, where no link is"
+    " followed: replace it by the folder or file itself.",
     errno.ENAMETOOLONG: "Its path is longer than the file system allows: shorten it.",
     errno.ENOSPC: "The disk is full: free some space.",
     errno.EDQUOT: "The quota of ingestd's user is used up: free some space.",
@@ -48,7 +48,7 @@ def is_not_responding(error: OSError) -> bool:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raise every file system error as `SourceUnavailable`. ``path`` is named if the error names none."""
+    """Raise every file system error as `SourceUnavailable`. ``path`` is named if the error names no file."""
     try:
         yield
     except OSError as error:

@@ -25,7 +25,8 @@ WatchMode: TypeAlias = Literal["auto", "events", "polling"]
 
 _PROBE = ".ingestd-self-test.tmp"
 _UNWATCHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP})
-"""Errors of a sub-folder that was removed or replaced meanwhile, or may not be listed: its scan reports what matters."""
+"""Errors of a sub-folder that was removed or replaced meanwhile, or may not be listed: the scan of the folder reports real
+problems."""
 _PROBE_SECONDS = 2.0
 """The time limit for the event of the self-test. Events usually take well under a millisecond."""
 
@@ -118,7 +119,7 @@ class FolderWatch:
         self._wake()
 
     def on_watch_ended(self, watch: int) -> None:
-        """Watch again what there is now; see `connectors.inotify.FolderListener`."""
+        """Watch the folders that exist now; see `connectors.inotify.FolderListener`."""
         if watch == self._root:
             self._watched = None  # the next folder of this name may get the same inode number
         self.on_overflow()
@@ -201,7 +202,10 @@ class FolderWatch:
         return True, f"a test file caused no event{kind} within {_PROBE_SECONDS:.0f} s"
 
     def _create_probe(self) -> bool:
-        """Create a hidden file and return True if its event arrives. What has the name, such as a pipe, is removed before."""
+        """Create a hidden file and return True if its event arrives.
+
+        A file that has the name already, such as a pipe, is removed first.
+        """
         with Folder.open_root(self._folder) as folder:
             if folder.has(_PROBE):
                 folder.remove(_PROBE)

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from watchdog.observers.inotify_c import CallbackId, InotifyConstants, InotifyEvent, InotifyFD, Mask, WatchDescriptor
 
-# Without the events of opening and of closing without a change: each reading would cause the next one.
+# The events of opening, and of closing without a change, are left out: with them, each reading would cause the next reading.
 _MASK = Mask(
     InotifyConstants.IN_CREATE
     | InotifyConstants.IN_MODIFY
@@ -59,7 +59,8 @@ class FolderEvents:
     def add(self, folder: int, listener: FolderListener) -> int:
         """Report the changes in an open folder to ``listener`` and return the watch.
 
-        The same folder may be added again. It is open, so that a folder on a dead server blocks its caller, without a lock.
+        The same folder may be added again. The caller has opened the folder, so that a dead server blocks only the caller, and
+        no lock is held.
 
         Raises:
             OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
@@ -82,7 +83,7 @@ class FolderEvents:
             return watch
 
     def is_watching(self, watch: int, listener: FolderListener) -> bool:
-        """Return True if events of that watch still reach ``listener``."""
+        """Return True if events of the watch still reach ``listener``."""
         with self._lock:
             alive = self._instance is not None and self._instance.is_alive()
             return alive and (watch, listener) in self._watches
@@ -151,7 +152,7 @@ def _sysctl(name: str) -> str:
 class _Callback:
     """Passes events to a listener, in the thread of the instance, which also serves every other folder.
 
-    So an exception of a listener ends its watches only.
+    So an exception of a listener ends only the watches of that listener.
     """
 
     def __init__(self, events: FolderEvents, listener: FolderListener) -> None:

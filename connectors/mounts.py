@@ -1,4 +1,4 @@
-"""Mounts: which one holds a folder, its kind, and whether it was unmounted."""
+"""Mounts: which mount holds a folder, its kind, and whether it was unmounted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable, SourceUnmounted
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# On these, other machines write without events. Writes of this machine cause events, so a self-test proves nothing.
+# On these file systems, writes of other machines cause no events. Writes of this machine do, so a self-test proves nothing.
 _REMOTE = re.compile(
     r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
 )
-# These have no time of the last change of a file's status, or one that a program can set.
+# On these file systems, files have no time of their last status change, or a program can set it.
 _WITHOUT_CHANGE_TIME = re.compile(r"(v?fat|msdos|exfat|fuse|fuse\..*|vboxsf|prl_fs|vmhgfs)$")
 _TABLE = Path("/proc/self/mountinfo")
 _TABLE_SECONDS = 30
@@ -35,7 +35,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_remote(self) -> bool:
-        """True if other machines can change it without events on this one."""
+        """True if other machines can change it without events on this machine."""
         return _REMOTE.match(self.kind) is not None
 
     @property
@@ -47,7 +47,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 def find_mount(path: str, table: str) -> Mount | None:
     """Return the mount that holds an absolute path without links. ``table``: the text of ``/proc/self/mountinfo``."""
     held = [mount for _, mount in _read_table(table) if f"{path}/".startswith(mount.point.rstrip("/") + "/")]
-    return max(reversed(held), key=lambda mount: len(mount.point), default=None)  # the last one hides an earlier one
+    return max(reversed(held), key=lambda mount: len(mount.point), default=None)  # the last mount hides earlier mounts
 
 
 def _read_table(table: str) -> Iterator[tuple[int, Mount]]:
@@ -95,7 +95,7 @@ def _table_text(table: Path) -> str:
 def expected_point(path: str, mount: Mount, table: str) -> str:
     """Return the mount point in ``table``, the text of ``/etc/fstab``, that should hold ``path`` instead of ``mount``.
 
-    Empty if there is none. A line with ``noauto`` is for a person to mount, and proves nothing.
+    Empty if there is none. A line with ``noauto`` is ignored, because a person mounts it, so a missing mount proves nothing.
     """
     words = (line.split() for line in table.splitlines() if not line.lstrip().startswith("#"))
     points = (_unescaped(one[1]).rstrip("/") for one in words if len(one) >= 4 and "noauto" not in one[3].split(","))
@@ -107,8 +107,8 @@ class MountGuard:
     """Distinguishes an unmounted share from an empty one.
 
     ``canary``: a file that is in the folder while its share is mounted; empty: there is none. Without a canary, the guard
-    remembers the mount of the folder, which must not change to the mount below. It forgets that at a restart, and then knows
-    only the mounts in the ``table`` of the machine.
+    remembers the mount of the folder, and fails if only the mount below is left. At a restart it forgets the mount, and then
+    knows only the mounts in the ``table`` of the machine.
     """
 
     def __init__(self, folder: Path, canary: str, table: Path = Path("/etc/fstab")) -> None:

@@ -22,7 +22,7 @@ class NotRegularFile(OSError):
 class Folder:
     """An open folder, to be used as a context. ``path`` is its path for sentences.
 
-    Each name is that of something directly in the folder. A link under a name is never followed.
+    Each name is the name of something directly in the folder. A link under a name is never followed.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -33,7 +33,7 @@ class Folder:
     def open_root(cls, path: Path, *, is_listed: bool = True) -> Self:
         """Open a folder that a person configured; links in its path are followed.
 
-        ``is_listed``: whether its entries are read, or made durable. Otherwise the permission to enter it is enough.
+        ``is_listed``: whether its entries are read, or made durable. If not, the permission to enter the folder is enough.
 
         Raises:
             OSError: it does not exist, is no folder, or may not be listed.
@@ -77,7 +77,7 @@ class Folder:
         return os.scandir(self.descriptor)
 
     def status(self, base: str) -> os.stat_result:
-        """Return the status of what has the name; of a link, its own."""
+        """Return the status of the file or folder with the name; for a link, the status of the link."""
         with self._named(base):
             return os.stat(base, dir_fd=self.descriptor, follow_symlinks=False)
 
@@ -133,7 +133,7 @@ class Folder:
         self.sync()
 
     def move(self, base: str, target: Folder, target_base: str) -> None:
-        """Rename what has the name into another folder, where its name must be free.
+        """Move the file or folder with the name into another folder, where its new name must be free.
 
         Raises:
             FileExistsError: something has that name.
@@ -143,12 +143,12 @@ class Folder:
             rename_exclusively(self.descriptor, base, target.descriptor, target_base)
 
     def replace(self, base: str, target_base: str) -> None:
-        """Rename a file within the folder; what has the other name is removed, and a link is not followed."""
+        """Rename a file within the folder. A file that has the new name is replaced, and a link is not followed."""
         with self._named(base):
             os.replace(base, target_base, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def remove(self, base: str) -> None:
-        """Remove a name that is not that of a folder."""
+        """Remove a name that does not belong to a folder."""
         with self._named(base):
             os.unlink(base, dir_fd=self.descriptor)
 
@@ -162,7 +162,7 @@ class Folder:
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
-        """Give each OSError the whole path, because a call by descriptor names a part of it at most."""
+        """Give each OSError the whole path, because the error of a call by descriptor names only a part of the path."""
         try:
             yield
         except OSError as error:

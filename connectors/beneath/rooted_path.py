@@ -46,7 +46,7 @@ class RootedPath(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> RootedPath:
-        """The folder of the file; of the root, the folder above it, as a root of its own."""
+        """The folder of the file. For the root it is the parent folder, which is then a root itself."""
         if not self.name:
             return RootedPath(self.root.parent)
         return RootedPath(self.root, self.name.rpartition("/")[0])
@@ -95,7 +95,7 @@ class RootedPath(msgspec.Struct, frozen=True):
             return self.open_folder()
 
     def status(self) -> os.stat_result:
-        """Return the status of what has this path; of a link, its own."""
+        """Return the status of the file or folder at this path; for a link, the status of the link."""
         with self.parent.open_folder(is_listed=False) as folder:
             return folder.status(self.base)
 
@@ -105,7 +105,7 @@ class RootedPath(msgspec.Struct, frozen=True):
             return folder.open_file(self.base)
 
     def resolve(self) -> RootedPath:
-        """Return the path with its links resolved, if they stay below the root. What does not exist is kept as it is.
+        """Return the path with its links resolved, if they stay below the root. Parts that do not exist are kept as they are.
 
         The result has no link. If a part of it is replaced by a link later, opening it fails.
 
@@ -160,7 +160,7 @@ def _read_link(root: Folder, above: list[str], base: str) -> str | None:
 
 
 def path_below(path: Path, root: Path) -> RootedPath:
-    """Return ``path`` as one below ``root`` if it leads through that folder; else as a root of its own.
+    """Return ``path`` as a path below ``root`` if it leads through that folder; else as a root.
 
     Links are followed up to the folder ``root``, and none is followed below it.
     """

@@ -1,4 +1,4 @@
-"""The system calls openat2 and renameat2, which Python does not offer, and what replaces them in older kernels."""
+"""The system calls openat2 and renameat2, which Python does not offer, and their replacements for older kernels."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _open_by_parts(folder: int, parts: list[str], flags: int) -> int:
 
 
 def _open_directly(folder: int, name: str, flags: int) -> int:
-    """Open what has the name directly in the folder, and is no link."""
+    """Open the file or folder with the name directly in the folder. It must not be a link."""
     try:
         return os.open(name, flags | _OPEN_FLAGS, dir_fd=folder)
     except NotADirectoryError:
@@ -88,7 +88,8 @@ def has_openat2() -> bool:
 
 
 def _openat2(folder: int, name: str, flags: int) -> int:
-    # Without O_NOFOLLOW, which has a link in place of a folder reported as no folder. O_PATH opens nothing, so it can't block.
+    # Without O_NOFOLLOW: with it, a link in place of a folder is reported as "not a folder". O_PATH opens nothing, so it can't
+    # block.
     flags |= os.O_CLOEXEC if flags & os.O_PATH else os.O_CLOEXEC | os.O_NONBLOCK
     how = _OpenHow(flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     encoded = os.fsencode(name)
@@ -113,7 +114,7 @@ def rename_exclusively(folder: int, name: str, target_folder: int, target: str) 
         OSError: it can't be renamed; on another file system, with EXDEV.
     """
     if not _renameat2(folder, name, target_folder, target) and not _link(folder, name, target_folder, target):
-        # This file system has neither: an empty file, which only this process creates, keeps the name free for it.
+        # This file system has neither call. The process creates an empty file, which reserves the name for it.
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _OPEN_FLAGS, 0o600, dir_fd=target_folder))
         try:
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=target_folder)
@@ -145,7 +146,9 @@ def _link(folder: int, name: str, target_folder: int, target: str) -> bool:
     try:
         os.link(name, target, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
     except FileExistsError:
-        if not _is_same_file(folder, name, target_folder, target):  # else an attempt that a crash ended made the link
+        if not _is_same_file(
+            folder, name, target_folder, target
+        ):  # else the link is left by an attempt that a crash ended
             raise
     except FileNotFoundError:
         raise

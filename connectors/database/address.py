@@ -40,7 +40,7 @@ _ADVICE = (
 class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a database URL.
 
-    User and password are decoded. Several hosts have their commas. ``query`` holds the driver's settings.
+    User and password are decoded. Several hosts are separated by commas. ``query`` holds the driver's settings.
     """
 
     scheme: str

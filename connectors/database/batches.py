@@ -29,7 +29,10 @@ def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
 
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:
-    """Return the rows without a fault as records, and those with one as rejects. ``first``: the number of the first row."""
+    """Return the rows without a fault as records, and the rows with a fault as rejects.
+
+    ``first``: the number of the first row.
+    """
     records, positions = frame.records, positions_of(frame.records, keys, first=first)
     faults = _key_faults(frame, keys)
     rejects = tuple(
@@ -83,7 +86,7 @@ def _key_text(key: str, ambiguous: str) -> pl.Expr:
 
 
 def _key_faults(frame: Frame, keys: Sequence[str]) -> dict[int, TextFault]:
-    """Return the faults of the frame with those of rows without a key value."""
+    """Return the faults of the frame, and the faults of rows without a key value."""
     faults = dict(frame.faults)
     for key in keys:
         values = frame.records.get_column(key)

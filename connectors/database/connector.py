@@ -92,7 +92,7 @@ class DatabaseConnector(Connector):
                 yield Step(name=name, outcome="passed", sentence=f"{options.address()} responds.")
                 name, dialect = "columns", self._database.dialect
                 columns = named_columns(session, dialect)
-                # No database returns a row for this, and each checks whether the user may read the columns.
+                # This returns no row, but every database checks whether the user may read the columns.
                 for _ in session.frames(columns, dialect.source, "WHERE 1 = 0"):
                     pass
                 names = ", ".join(column.name for column in columns)
@@ -117,20 +117,20 @@ class DatabaseConnector(Connector):
         return setup_sql(self.options)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
-        """Return where the rows come from, and that only the schedule starts a reading."""
+        """Return a sentence on where the rows come from, and that only the schedule starts a reading."""
         if name != self._name:
             return None
         if self._login.refused is not None:
             return str(self._login.refused)
         sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
-        listener = self._listener  # the end of `listen` clears it in another thread
+        listener = self._listener  # `listen`, in another thread, clears it when it ends
         if listener is not None:
             sentence = f"{sentence} {listener.sentence}"
         guarantee = self._created_changes.guarantee if self._created_changes is not None else None
         return sentence if guarantee is None else f"{sentence} {_guaranteed(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
-        """Return whether it listens, how changes are found and why, what would improve it, and which rows need the sweep."""
+        """Return sentences on the listener, on how changes are found, and on rows that need the sweep."""
         listener = self._listener
         if listener is not None:
             yield listener.sentence
@@ -146,7 +146,7 @@ class DatabaseConnector(Connector):
         if self.options.notify is None:
             yield
             return
-        # Another address is another account. Nothing is known of it.
+        # Another address has another account, so a refused login does not count for it.
         login = self._login if self.options.notify_url is None else LoginGuard()
         with driver_of("postgresql"):
             from connectors.database.notifications import NotificationListener  # noqa: PLC0415

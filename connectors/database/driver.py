@@ -21,7 +21,7 @@ _FETCHED = 1000
 
 
 class DriverDialect(SqlDialect):
-    """The SQL of a database without parameters: each value is written into the statement."""
+    """The SQL of a database for which no parameters are used: each value is written into the statement."""
 
     text_mark: ClassVar[str] = ""
     """The SQL before the quote of a text."""
@@ -51,7 +51,7 @@ class DriverDatabase(Database):
 
     @abstractmethod
     def failure(self, error: Any) -> SourceError:
-        """Return an error of the driver as one with a sentence."""
+        """Return an error with a sentence for an error of the driver."""
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:

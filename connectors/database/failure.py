@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, first_names
 
 _NAMED = 20
 
@@ -30,7 +30,7 @@ class LoginGuard:
         Raises:
             LoginRefused: an earlier login was refused, and nothing was tried.
         """
-        with self._lock:  # two connections that begin together are one refused login, not two
+        with self._lock:  # two connections that begin together would be two refused logins
             if self.refused is not None:
                 raise LoginRefused(str(self.refused))
             try:
@@ -67,8 +67,7 @@ def lock_wait(where: object, seconds: float, holders: str) -> str:
 
 
 def existing_tables(names: Sequence[str]) -> str:
-    """Return a sentence with the existing tables, for an error about a missing one."""
+    """Return a sentence with the existing tables, for an error about a missing table."""
     if not names:
         return " There are no tables that this user can see."
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f" There are the tables {', '.join(names[:_NAMED])}{more}."
+    return f" There are the tables {first_names(names, _NAMED)}."

@@ -13,8 +13,9 @@ import polars as pl
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Frame, ResultColumn, TextFault
+from connectors.utf8 import is_utf8
 
-BINARY = "holds binary data, which no entry can; set binary, or cast or leave it out in a query"
+BINARY = "holds binary data, which an entry can't hold; set binary, or use a query that casts or omits the column"
 NOT_FINITE = "is not a finite number (nan: reject)"
 NOT_UTF8 = "holds text that is not UTF-8"
 _NOT_FINITE = ["NaN", "Infinity", "-Infinity"]
@@ -22,7 +23,7 @@ _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\
     f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
 }
 _MARK = "."
-"""Begins every block, because polars removes a byte order mark there and refuses a block of blank lines only."""
+"""Begins every block, because polars removes a byte order mark at the begin, and refuses a block that has only blank lines."""
 
 
 def apply_settings(
@@ -56,7 +57,7 @@ def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultCol
         return Frame(records=pl.DataFrame(schema=dict.fromkeys(names, pl.String)))
     block = b"".join(lines)
     faults: dict[int, TextFault] = {}
-    if not _is_utf8(block):
+    if not is_utf8(block):
         block = b"".join(_without_faults(bytes(line), at, names, faults) for at, line in enumerate(lines))
     header = b"\t".join([_MARK.encode()] * len(names)) + b"\n"
     records = pl.read_csv(
@@ -77,21 +78,13 @@ def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultCol
     return Frame(records=records, faults=faults)
 
 
-def _is_utf8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _without_faults(line: bytes, at: int, names: Sequence[str], faults: dict[int, TextFault]) -> bytes:
     """Return a line with NULL in place of each field that is not UTF-8, and note the first as the row's fault."""
-    if _is_utf8(line):
+    if is_utf8(line):
         return line
     fields = line.rstrip(b"\n").split(b"\t")
     for index, field in enumerate(fields):
-        if not _is_utf8(field):
+        if not is_utf8(field):
             faults.setdefault(at, TextFault(names[index], f"Column {names[index]} {NOT_UTF8}."))
             fields[index] = b"\\N"
     return b"\t".join(fields) + b"\n"

@@ -48,18 +48,18 @@ _CONNECTION_SETTINGS = frozenset(
     {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "program_name"}
 )
 _NULL, _NO_TEXT, _TAB = "_utf8mb4 0x5C4E", "_utf8mb4 0x5C55", "_utf8mb4 0x09"
-"""A backslash with N or U, and a tab, in hexadecimal so that no SQL mode matters."""
+"""A backslash with N or U, and a tab. They are in hexadecimal, so that they do not depend on the SQL mode."""
 _TOO_LONG = "has no text, most likely because it would be longer than the server's max_allowed_packet"
 
 _EXPRESSIONS = {
-    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # as text it has six digits; as DOUBLE it has all
+    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # the text of a FLOAT has six digits; as DOUBLE it has all digits
     "datetime": "REPLACE({text}, ' ', 'T')",
     "timestamp": "CONCAT(REPLACE({text}, ' ', 'T'), '+00:00')",  # the zone of the session is UTC
     "bit": "CAST(CAST({value} AS UNSIGNED) AS CHAR)",
     "geometry": "ST_AsText({value})",
 }
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
-# The first versions with JSON_QUOTE and a limit for the time of a statement.
+# The oldest versions that have JSON_QUOTE and a time limit of statements.
 _OLDEST_MARIADB, _OLDEST_MYSQL = (10, 2, 3), (5, 7, 8)
 
 
@@ -176,7 +176,7 @@ class MariadbDatabase(Database):
                 f"The database {address} can't be reached: the server accepted the connection and sent nothing for"
                 f" {self._options.connect_timeout_seconds} seconds (connect_timeout_seconds)."
             ) from None
-        except OSError as error:  # those of the network are errors of PyMySQL
+        except OSError as error:  # errors of the network are errors of PyMySQL
             raise SourceBroken(
                 f"A file of ssl_ca, ssl_cert or ssl_key in the url can't be used: {error.strerror or error}."
             ) from None
@@ -268,7 +268,7 @@ class MariadbSession(ReadSession):
                     self._deadline.restart()
                     self._deadline.check()
         finally:
-            # PyMySQL would read the rest of a result that is given up. The connection is closed after it.
+            # PyMySQL would read the rest of an abandoned result, although the connection is then closed.
             if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001
                 cursor._result.unbuffered_active = False  # noqa: SLF001
         yield self._frame(lines, columns)

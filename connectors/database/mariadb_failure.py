@@ -66,7 +66,7 @@ def error_of(
 
 
 def _kill(session: MariadbSession, connect: Callable[[], pymysql.Connection[Any]]) -> None:
-    """End the statement on the server, which would otherwise finish it for nothing."""
+    """End the statement on the server, which would otherwise execute it to its end."""
     try:
         with closing(connect()) as other, closing(other.cursor()) as cursor:
             cursor.execute(f"KILL {session.number}")
@@ -84,4 +84,4 @@ def _rows(session: MariadbSession | None, sql: str) -> list[tuple[str | None, ..
     try:
         return session.rows(sql) if session is not None else None
     except pymysql.Error:
-        return None  # a second failure would hide the first one
+        return None  # an error here would hide the first error

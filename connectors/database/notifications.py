@@ -1,7 +1,7 @@
 """The listener for notifications of PostgreSQL: a thread that wakes the pipeline, and connects again when it must.
 
-A notification wakes the pipeline at once. Further ones within ``INTERVAL_SECONDS`` are one wake-up. Notifications may be lost
-without a connection, so each new connection is a wake-up, too.
+A notification wakes the pipeline at once. Further notifications within ``INTERVAL_SECONDS`` cause one wake-up. Notifications
+may be lost without a connection, so each new connection is a wake-up, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from connectors.database.postgresql_failure import statement_error
 from ingestd.sdk import SourceBroken, SourceContext, SourceError, SourceUnavailable
 
 INTERVAL_SECONDS = 1.0
-"""The shortest time between two wake-ups, so that a storm of notifications is a bounded number of readings."""
+"""The shortest time between two wake-ups, so that a storm of notifications causes a bounded number of readings."""
 CHECK_SECONDS = 60.0
 """The interval at which the server must respond: a connection to a frozen server looks the same as an idle one."""
 STOP_SECONDS = 2.0
@@ -184,7 +184,7 @@ class NotificationListener:
             self._context.log(self.sentence)
             woken = time.monotonic()
             check_at = woken + CHECK_SECONDS
-            due: float | None = woken  # what was notified without a connection is unknown
+            due: float | None = woken  # notifications during the lost connection are unknown
             while not self._stopping:
                 now = time.monotonic()
                 if due is not None and due <= now:
@@ -192,7 +192,8 @@ class NotificationListener:
                     woken, due = now, None
                 if check_at <= now:
                     connection.check()
-                    self._failures = 0  # only a connection that lasts is a success: each new one wakes the pipeline
+                    # Only a connection that lasts is a success, because each new connection wakes the pipeline.
+                    self._failures = 0
                     check_at = now + CHECK_SECONDS
                 end = check_at if due is None else min(due, check_at)
                 if connection.receive(end - now) and due is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from connectors.database.address import Address, parse_address, parse_table
+from connectors.option_types import ConnectorOptions, as_tuple, checked_by
 
 _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")]
 
@@ -14,10 +15,8 @@ LONGEST_NAME = 63
 """PostgreSQL's limit for names, in bytes."""
 
 
-class DatabaseOptions(BaseModel):
+class DatabaseOptions(ConnectorOptions):
     """A table or a query of one database."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: SecretStr = Field(
         description=(
@@ -26,7 +25,7 @@ class DatabaseOptions(BaseModel):
             " mssql://user:password@host:1433/database or oracle://user:password@host:1521/service."
         )
     )
-    table: _Text | None = Field(
+    table: Annotated[_Text, checked_by(parse_table)] | None = Field(
         default=None,
         description=(
             "A table or view, with its schema and a dot before it if needed. Upper and lower case are kept. A part that holds a"
@@ -150,9 +149,7 @@ class DatabaseOptions(BaseModel):
     @property
     def keys(self) -> tuple[str, ...]:
         """The key's columns, always as a tuple; empty without a key."""
-        if self.key is None:
-            return ()
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return as_tuple(self.key)
 
     def address(self) -> Address:
         """Return the URL in its parts."""
@@ -184,13 +181,6 @@ class DatabaseOptions(BaseModel):
         if channel is not None and len(channel.encode()) > LONGEST_NAME:
             raise ValueError(f"the name of a channel has at most {LONGEST_NAME} bytes")
         return channel
-
-    @field_validator("table")
-    @classmethod
-    def _known_name(cls, table: str | None) -> str | None:
-        if table is not None:
-            parse_table(table)
-        return table
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:

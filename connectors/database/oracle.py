@@ -46,7 +46,7 @@ _EXPRESSIONS = {
     "boolean": "CASE {value} WHEN TRUE THEN 'true' WHEN FALSE THEN 'false' END",
     "rowid": "ROWIDTOCHAR({value})",
     "json": "JSON_SERIALIZE({value} RETURNING CLOB)",
-    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # a method needs the name of its table
+    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # the choice of a method needs the name of the table
 }
 _BINARY = {
     "hex": "LOWER(RAWTOHEX({value}))",

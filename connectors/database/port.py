@@ -66,7 +66,7 @@ class SqlDialect(ABC):
 
     name: ClassVar[Literal["postgresql", "sqlite", "mariadb", "sqlserver", "oracle"]]
     alias_keyword: ClassVar[str] = "AS "
-    """The SQL between a table or query and its other name."""
+    """The SQL between a table or query and its alias."""
     storage_class: ClassVar[str] = "'text'"
     """The SQL that returns a value's kind (integer, real, text, null or blob), with ``{}`` in place of the value."""
 
@@ -81,7 +81,7 @@ class SqlDialect(ABC):
     @property
     def source(self) -> str:
         """What follows FROM: the configured table or query, with the name `ALIAS`."""
-        # What follows is on a new line, because the query may end in a comment.
+        # The next line begins with a line feed, because the query may end in a comment.
         query = f"({str(self.options.query).strip().rstrip(';')}\n)"
         return f"{self.table or query} {self.alias_keyword}{ALIAS}"
 
@@ -145,7 +145,10 @@ class Database(ABC):
         """Connect and begin a transaction; both end with the context."""
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the table's primary key in its order; empty if it has none, or the catalogue is not read."""
+        """Return the columns of the table's primary key in its order.
+
+        Empty if the table has no key, or if the catalogue is not read.
+        """
         query, parameters = self.dialect.primary_key
         if not query:
             return ()

@@ -129,7 +129,8 @@ class PostgresqlSession(ReadSession):
         whole_ms = round(self._options.read_timeout_seconds * 1000)
         settings = {
             "row_security": "off",  # hidden rows are an error, not missing rows
-            # For a daemon that is gone. Otherwise the deadline of the reading comes first, and names the setting.
+            # This limit is for a daemon that is gone. Otherwise the deadline of the reading comes first, and its error names
+            # the setting.
             "statement_timeout": str(whole_ms + _SERVER_MARGIN_MS),
             "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
             # Between two statements the daemon maps what it read.
@@ -217,7 +218,7 @@ class PostgresqlSession(ReadSession):
         return True
 
     def close(self) -> None:
-        """Close the connection. A statement that still runs is canceled, so that the server does not finish it for nothing."""
+        """Close the connection. A statement that still runs is canceled, so that the server does not execute it to its end."""
         if self._pgconn.status == pq.ConnStatus.OK and self._pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
             with suppress(psycopg.Error):  # the server may be away, and the connection is closed in any case
                 self._connection.cancel_safe(timeout=_CANCEL_SECONDS)

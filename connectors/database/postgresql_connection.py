@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: their parameters, and the code of a login that the server refuses in words that are not known."""
+"""Connections to PostgreSQL: their parameters, and the error code of a login that is refused in unknown words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def libpq_parameters(options: DatabaseOptions) -> dict[str, Any]:
 
 
 def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection[Any]:
-    """Return a connection. ``finds_code``: log in once more if the server refuses in words that are not known.
+    """Return a connection. ``finds_code``: if the words of a refusal are not known, log in once more to get its code.
 
     Raises:
         SourceUnavailable: the database is not reachable now.
@@ -60,7 +60,7 @@ def connect(options: DatabaseOptions, *, finds_code: bool) -> psycopg.Connection
 
 
 def code_of_refusal(parameters: dict[str, Any], seconds: float) -> str:
-    """Log in once more, and return the SQLSTATE with which the server refuses that; empty if it sends none in ``seconds``.
+    """Log in once more, and return the SQLSTATE of the refusal; empty if the server sends no code in ``seconds``.
 
     libpq reports a failed connection in words only, and the server's language decides about them. The protocol has the code,
     and libpq's trace in memory shows it. The trace holds the password, so it is on no disk.

@@ -46,7 +46,7 @@ SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),
     WHERE l.pid = {pid} AND NOT l.granted AND l.locktype = 'relation' LIMIT 1), '')
 FROM unnest(pg_blocking_pids({pid})) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 5
 """
-"""The programs for which a process waits now: those with the lock, and those before it in the queue."""
+"""The programs for which a process waits now: programs with the lock, and programs before it in the queue."""
 
 
 def connection_error(

@@ -15,11 +15,14 @@ from connectors.database.options import LONGEST_NAME, DatabaseOptions
 from ingestd.sdk import SourceBroken
 
 _DEFAULT_USER = "ingestd"
-_QUERY = "The source reads a query. Repeat what names a table for each table of the query: they are not known here."
+_QUERY = (
+    "The source reads a query. Repeat the statements that name a table for each table of the query, because the"
+    " tables of a query are not known."
+)
 
 
 class SetupSection(NamedTuple):
-    """Statements with one purpose, and those that undo them. ``title``: sentences without names."""
+    """Statements with one purpose, and the statements that undo them. ``title``: sentences without names."""
 
     title: str
     statements: tuple[str, ...] = ()
@@ -153,7 +156,10 @@ def _mariadb(options: DatabaseOptions) -> Iterator[SetupSection]:
     )
     if options.incremental and options.cursor is not None:
         yield SetupSection(
-            title="The right to list the running transactions. Without it a row of a late commit may be missed until the sweep.",
+            title=(
+                "The right to list the running transactions. Without this right, a row that is committed late may"
+                " be missed until the sweep."
+            ),
             statements=(f"GRANT PROCESS ON *.* TO {user}",),
             removal=(f"REVOKE PROCESS ON *.* FROM {user}",),
         )

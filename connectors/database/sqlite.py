@@ -38,6 +38,7 @@ from connectors.database.port import (
     bind,
 )
 from connectors.database.sqlite_copy import copy_file, copy_table
+from connectors.utf8 import is_utf8
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _STEPS_BETWEEN_CHECKS = 10_000
@@ -229,7 +230,7 @@ class SqliteSession(ReadSession):
         self._deadline.restart()
         parts: list[Frame] = []
         rows = size = 0
-        step, more = 1, True  # the first rows show how many of them fit
+        step, more = 1, True  # the size of the first rows shows how many rows fit
         while more and rows < self._options.batch_rows and size < self._options.batch_bytes:
             fetched = cursor.fetchmany(min(step, self._options.batch_rows - rows))
             more = bool(fetched)
@@ -260,7 +261,7 @@ class SqliteSession(ReadSession):
             return list(map(str, values))
         if types == {float} and self._options.nan == "keep":
             return list(map(repr, values))
-        if types <= {str, _NONE} and _is_utf8("".join(filter(None, values))):
+        if types <= {str, _NONE} and is_utf8("".join(filter(None, values))):
             return values
         texts: list[str | None] = []
         for at, value in enumerate(values, start=first):
@@ -271,10 +272,10 @@ class SqliteSession(ReadSession):
         return texts
 
     def _text(self, value: object) -> tuple[str | None, str]:
-        """Return the text of one value, and what is wrong with it."""
+        """Return the text of one value, and why it can't be used."""
         match value:
             case str():
-                return (value, "") if _is_utf8(value) else (None, NOT_UTF8)
+                return (value, "") if is_utf8(value) else (None, NOT_UTF8)
             case float() if self._options.nan != "keep" and not isfinite(value):
                 return None, NOT_FINITE if self._options.nan == "reject" else ""
             case float():
@@ -285,14 +286,3 @@ class SqliteSession(ReadSession):
                 return text, "" if text is not None else BINARY
             case _:
                 return None if value is None else str(value), ""
-
-
-def _is_utf8(value: str) -> bool:
-    """Return False if the text holds bytes that were not UTF-8 (`_AS_WRITTEN`)."""
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,7 +1,7 @@
 """A copy of a SQLite file, or of one table of it, made in steps so that its owner can write between any two of them.
 
-A table that is a small part of a file is copied alone, in ranges of rowids. The ranges are of one state of the file if its
-``data_version`` is the same in all of them. Otherwise the copy begins again, and after some attempts it is made in one
+A table that is a small part of a file is copied alone, in ranges of rowids. The ranges show one state of the file if the file
+has the same ``data_version`` in all of them. Otherwise the copy begins again, and after some attempts it is made in one
 transaction, if that takes less than `LOCK_SECONDS`.
 """
 
@@ -20,7 +20,7 @@ from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _STEP_BYTES = 16 * 1024 * 1024
-"""Copied at a time while the file is locked: some milliseconds if the system has it in memory."""
+"""The number of pages that are copied in one step. The file is locked for some milliseconds if the system has it in memory."""
 RESTARTS = 3
 """After this number of writes during a copy, it is copied without a break if that takes less than `LOCK_SECONDS`."""
 LOCK_SECONDS = 0.5
@@ -30,7 +30,7 @@ _FIRST_ROWS = 500
 _RANGE_SECONDS = 0.05
 """About the time for which a range locks the file."""
 _LARGEST_SHARE = 0.3
-"""A table that is more of the file is copied with the file: to copy pages is faster than to copy rows."""
+"""If a table is a larger share of the file, the whole file is copied, because copying pages is faster than copying rows."""
 _STEPS_BETWEEN_CHECKS = 1_000
 _IDENTITIES = ("rowid", "_rowid_", "oid")
 _IS_TABLE = (
@@ -63,7 +63,7 @@ def copy_file(
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lock the file for reading, so that the steps of a copy are of one state."""
+    """Lock the file for reading, so that the steps of a copy see one state."""
     connection.execute("BEGIN")
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
@@ -133,7 +133,7 @@ class CopyProgress:
             raise WrittenMeanwhile
 
     def at_once(self) -> Callable[[int, int, int], None]:
-        """Return what checks a copy without a break: it raises `LockedTooLong` when the time is over."""
+        """Return the check for a copy in one transaction: it raises `LockedTooLong` when the time is over."""
         started = self._clock()
         self._remaining = None
         self._restarts += 1
@@ -147,7 +147,9 @@ class CopyProgress:
 
 
 def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, deadline: Deadline) -> bool:
-    """Copy the configured table to ``copy``, an empty database that accepts URIs; return False if it must be the whole file.
+    """Copy the configured table to ``copy``, an empty database that accepts URIs.
+
+    Return False if the whole file must be copied.
 
     Raises:
         SourceUnavailable: a time limit is exceeded.
@@ -173,7 +175,7 @@ def copy_table(path: Path, copy: sqlite3.Connection, options: DatabaseOptions, d
 
 
 class _MustBeWhole(Exception):
-    """The table can't be copied alone, or that would not be faster."""
+    """The table can't be copied alone, or a copy of the file is faster."""
 
 
 class _TableCopy:
@@ -240,7 +242,7 @@ class _TableCopy:
         return self._number(f"SELECT coalesce(max({identity}) - min({identity}) + 1, 0) FROM source.{self._table}")
 
     def _insert(self, rows: int) -> int:
-        """Copy at most ``rows`` rows after those that were copied; return their number."""
+        """Copy at most ``rows`` further rows; return their number."""
         identity, columns, table = self._identity, self._columns, self._table
         last = self._copy.execute(f"SELECT max({identity}) FROM main.{table}").fetchone()[0]
         return self._copy.execute(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from connectors.directory.archiver import AcknowledgedFile
 from connectors.directory.drop_folder import Disposer
 from connectors.directory.folder_state import FolderState
 from connectors.directory.readiness.file_groups import Group
+from connectors.files.receipt import AcknowledgedFile
 from connectors.filesystem import describe_error, translate_errors
 from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, SourceUnavailable
 
@@ -26,9 +26,9 @@ class Acknowledger:
     def acknowledge(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
         """Keep, archive or delete the files that the cursors describe, if they still exist unchanged.
 
-        The result has an error or None for each. It is `AcknowledgeLater` if another file of a group is not acknowledged yet, or
-        a grace period has not passed, and `SourceUnavailable` if something can't be written or moved. Files without
-        companions and without a group leave the folder together.
+        The result has an error or None for each file. The error is `AcknowledgeLater` if another file of a group is not
+        acknowledged yet, or a grace period has not passed, and `SourceUnavailable` if something can't be written or moved.
+        Files without companions and without a group leave the folder together.
         """
         failures: list[Exception | None] = [None] * len(items)
         files: dict[int, AcknowledgedFile] = {}
@@ -58,7 +58,7 @@ class Acknowledger:
                 f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet."
             )
         for member in members:
-            self._archiver.check_removable(member, held[member][1])
+            self._check_removable(member, held[member][1])
         for number, member in enumerate(members, start=1):
             list_file = [group.companion] if number == len(members) and group.companion else []
             self._remove(member, *held[member], [*self._state.readiness.companions(member), *list_file])
@@ -107,5 +107,15 @@ class Acknowledger:
         sha256 = str(cursor["sha256"])
         if not self._keeps_files and not identity.is_proof and not self._state.has_content(name, sha256):
             return None
-        self._archiver.check_removable(name, acknowledgement)
+        self._check_removable(name, acknowledgement)
         return AcknowledgedFile(name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement)
+
+    def _check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
+        grace = self._state.options.delete_grace_seconds
+        left = acknowledgement.ended + grace - self._state.context.now()
+        if grace and left > 0:
+            raise AcknowledgeLater(
+                f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
+            )
+        if not self._keeps_files:
+            self._archiver.check_removable(name, acknowledgement.ended)

@@ -10,11 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
-
-import msgspec
 
 from connectors.beneath import NotRegularFile, RootedPath, path_below
 from connectors.directory import disposal
@@ -26,23 +23,13 @@ from connectors.files.durable_write import Access, shorten_name, write
 from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
 from connectors.files.quarantine import QuarantineFile, write_quarantine
+from connectors.files.receipt import AcknowledgedFile
 from connectors.files.rejected_rows import QuarantineSource
 from connectors.filesystem import describe_error, translate_errors
 from connectors.formats import Format
-from ingestd.sdk import AcknowledgeLater, Acknowledgement, SourceBroken, SourceError, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 REASON_SUFFIX = ".reason.txt"
-DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
-"""The sub-folders of an archive by the setting ``archive_folders``, as formats of a time."""
-
-
-class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
-
-    name: str
-    identity: Identity
-    sha256: str
-    acknowledgement: Acknowledgement
 
 
 class Archiver:
@@ -54,7 +41,6 @@ class Archiver:
         base: Path,
         *,
         format_for: Callable[[str], Format],
-        now: Callable[[], float],
         other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
         root = base / options.path
@@ -70,7 +56,6 @@ class Archiver:
         self._base = base
         self._root = root
         self._format_for = format_for
-        self._now = now
         self._other_readers = other_readers
         self.archive = archive
         self.quarantine = output_folder(options.quarantine, "rejected")
@@ -90,23 +75,16 @@ class Archiver:
 
     @property
     def output_folders(self) -> dict[str, RootedPath]:
-        """The folders besides the archive to which files are written, by the names of their settings."""
+        """The folders to which files are written, without the archive, by the names of their settings."""
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
+    def check_removable(self, name: str, ended: float) -> None:
         """See `Disposer.check_removable`. A file that another pipeline reads can't be removed, either."""
-        left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
-        if self._options.delete_grace_seconds and left > 0:
-            raise AcknowledgeLater(
-                f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
-            )
-        if self._options.after == "keep":
-            return
         path = RootedPath(self._root, name)
         check_removable(path, self.readers_of(name))
         if self._options.after == "archive":
-            self._check_writable(self._archive_folder(acknowledgement.ended) / name)
+            self._check_writable(self._archive_folder(ended) / name)
         try:
             with path.parent.open_folder() as folder:
                 is_writable = folder.is_writable
@@ -114,7 +92,8 @@ class Archiver:
             raise SourceUnavailable(f"{path} can't be moved: {describe_error(error)}") from error
         if not is_writable:
             raise SourceUnavailable(
-                f"{path} can't be moved: its folder can't be written to. It was read and is not read again; allow writing to"
+                f"{path} can't be moved: its folder can't be written to. The file was read and is not read"
+                " again; allow writing to"
                 " the folder, or set after: keep."
             )
 
@@ -179,12 +158,9 @@ class Archiver:
             return False
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
-        text = (
-            f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
-        )
         note = Note(
             path_for=lambda archived: archived.with_base(archived.base + REASON_SUFFIX),
-            content_for=lambda _: text.encode("utf-8", "backslashreplace"),
+            content_for=lambda _: describe_failure(name, reason),
         )
         return disposal.archive(path, self.failed, name, identity=identity, sha256=sha256, note=note)
 
@@ -203,15 +179,14 @@ class Archiver:
         )
 
     def _source(self, name: str) -> RootedPath:
-        """Return the path of a file that stays, if it does; a link to it is followed below the folder."""
+        """Return the path of a file if it stays in the folder. A link is followed below the folder."""
         path = RootedPath(self._root, name)
         return path.resolve() if self._options.after == "keep" else path
 
     def _archive_folder(self, ended: float) -> RootedPath:
         if self.archive is None:
             raise SourceBroken("after: archive needs a folder: set archive.")
-        # By the date of the reading, not of today: a repetition after midnight must find the same folder.
-        return self.archive / datetime.fromtimestamp(ended).astimezone().strftime(DATES[self._options.archive_folders])
+        return self.archive / self._options.archive_folder(ended)
 
     def _receipt_path(self, archived: RootedPath) -> RootedPath:
         if self.receipts is not None and self.archive is not None:
@@ -231,18 +206,12 @@ class Archiver:
             raise SourceUnavailable(f"The receipt {path} can't be written: {describe_error(error)}") from error
 
     def _receipt(self, file: AcknowledgedFile, rows: QuarantineFile | None, disposition: str) -> bytes:
-        return receipts.build_receipt(
-            file.acknowledgement,
-            name=file.name,
-            disposition=disposition,
-            sha256=file.sha256,
-            size=file.identity.size,
-            quarantine=self._display_path(rows.path.path) if rows is not None and rows.path is not None else "",
-            remark=describe_remark(rows),
-        )
+        quarantine = self._display_path(rows.path.path) if rows is not None and rows.path is not None else ""
+        remark = rows.remark if rows is not None else ""
+        return receipts.build_receipt(file, disposition=disposition, quarantine=quarantine, remark=remark)
 
     def _access(self, name: str) -> Access:
-        """Return who may read a file; if it is gone, this account only."""
+        """Return the permissions of a file; if it is gone, permissions for this account only."""
         try:
             return Access.from_status(self._source(name).status())
         except FileNotFoundError:
@@ -277,9 +246,7 @@ class Archiver:
         return str(path.relative_to(self._base) if path.is_relative_to(self._base) else path)
 
 
-def describe_remark(rows: QuarantineFile | None) -> str:
-    """Return what a receipt says about rejected rows besides their number; empty: nothing."""
-    if rows is None:
-        return ""
-    missing = f"{rows.missing} are of an earlier content; `ingestd rejected list` has them." if rows.missing else ""
-    return f"{rows.sentence} {missing}".strip()
+def describe_failure(name: str, reason: str) -> bytes:
+    """Return the text beside an unreadable file."""
+    text = f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
+    return text.encode("utf-8", "backslashreplace")

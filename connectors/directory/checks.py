@@ -19,7 +19,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
 
 
 def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver) -> Iterator[Step]:
-    """Yield the result of each check in order. If the folder can't be listed, it is the only one."""
+    """Yield the result of each check in order. If the folder can't be listed, that is the only result."""
     folder = drop.root
     try:
         found = drop.scan()
@@ -64,7 +64,7 @@ def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
 
 
 def describe_skipped(skipped: Mapping[str, str]) -> str:
-    """Return a sentence on files that a scan skipped, with the reasons of the first of them."""
+    """Return a sentence on files that a scan skipped, with the reasons for the first files."""
     named = list_names([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
     return f"{len(skipped)} are skipped ({named})."
 
@@ -134,7 +134,10 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_readable(drop: LocalFolder, name: str) -> bool:
-    """Return False if the permissions of the file forbid reading it; what else is wrong with it has other sentences."""
+    """Return False if the permissions of the file forbid reading it.
+
+    Other problems of the file are reported by other sentences.
+    """
     try:
         with drop.file(name).open().file:
             return True

@@ -32,7 +32,8 @@ from ingestd.sdk import (
 )
 
 _SCAN_SPACING = 400
-"""With events, scans are at least this many times their processor time apart: they cost at most 0.25 % of a processor."""
+"""With events, the interval of scans is at least this multiple of their processor time: they cost at most 0.25 % of a
+processor."""
 _POLL_SPACING = 20
 """Without events, scans cost at most 5 % of a processor."""
 
@@ -57,9 +58,7 @@ class DirectoryConnector(FileSource):
     def _open_places(self) -> tuple[LocalFolder, Archiver]:
         options, context = self.options, self.context
         readers = DiskReaders(context.other_readers)
-        self._archiver = Archiver(
-            options, context.base, format_for=self._format_of_rejected, now=context.now, other_readers=readers
-        )
+        self._archiver = Archiver(options, context.base, format_for=self._format_of_rejected, other_readers=readers)
         excluded = self._archiver.all_folders
         self._drop = LocalFolder(options, self._folder, excluded=excluded, other_readers=readers)
         return self._drop, self._archiver

@@ -1,11 +1,11 @@
 """Disposal of a file: archive or delete it.
 
 Every step may be the last one before a crash, and can be repeated. A file is archived by one rename to a name that is free, so
-it never exists twice or not at all, and no file in the archive is ever overwritten, whoever else writes there. The text about
-the file (`Note`) is written beside the name before the rename, so an archived file always has its note. The first file of a
-note's name keeps that name for its owner: another process with another note takes the next number. An equal note is left by an
-attempt that a crash ended. If the archive is on another file system, the content is copied to a hidden name, hashed
-on the way, made durable and renamed. After a crash before the original is deleted, the equal copy is recognised.
+a file always exists exactly once, and no file in the archive is ever overwritten, even if other programs write there. The text
+about the file (`Note`) is written beside the name before the rename, so an archived file always has its note. The first file of
+a note's name keeps that name for its owner: another process with another note takes the next number. An equal note is left by
+an attempt that a crash ended. If the archive is on another file system, the content is copied to a hidden name, hashed on the
+way, made durable and renamed. After a crash before the original is deleted, the equal copy is recognised.
 
 Files that are archived together take each step together, so that each folder is made durable once for all of them.
 """
@@ -48,7 +48,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A text that no other move has, and that a repetition after a crash has again."""
+        """A text that identifies the move. A repetition after a crash has the same text."""
         status = self.identity
         return f"{os.uname().nodename} {self.path} {status.device} {status.inode} {status.mtime_ns} {self.sha256}"
 
@@ -126,7 +126,7 @@ class _Transfer:
         self._access = Access(0, -1)
 
     def prepare(self) -> None:
-        """Choose a name in the archive, and write the note under a hidden name beside it."""
+        """Choose a name in the archive, and write the note under a hidden name in the same folder."""
         move = self.move
         try:
             status = self._folders.get(move.path.parent).status(move.path.base)
@@ -143,7 +143,7 @@ class _Transfer:
         self._choose()
 
     def publish_note(self) -> None:
-        """Give the note its name; it is durable after its folder is."""
+        """Give the note its name. The name is durable once its folder was flushed."""
         while self.note is not None and not self._publish(self.note):
             self._choose()
             self.note.sync()
@@ -213,7 +213,10 @@ class _Transfer:
             self.note.write([self._note_content])
 
     def _is_free(self, folder: Folder, base: str) -> bool:
-        """Return True if nothing has the name, or the file itself: a crash may leave it two names where renames can't fail."""
+        """Return True if the name is free, or names the file itself.
+
+        On some file systems a crash leaves a file with two names.
+        """
         try:
             return Identity.from_status(folder.status(base))[:2] == self.move.identity[:2]
         except FileNotFoundError:
@@ -236,13 +239,17 @@ class _Transfer:
             if _content(note.folder, self._note_base, len(self._note_content) + 1) != self._note_content:
                 self.close_note()
                 return False
-            note.publish(self._note_base, replace=True)  # its inode is ours then: no other process withdraws it
+            # The inode is then our own file, which no other process withdraws.
+            note.publish(self._note_base, replace=True)
         else:
             self._has_created_note = True
         return True
 
     def _withdraw_note(self) -> None:
-        """Delete the note, because the file did not get its name. A note of another attempt may have its own file."""
+        """Delete the note, because the file did not get its name.
+
+        A note of another attempt is not deleted, because its file may have been archived.
+        """
         if self.note is not None and self._has_created_note:
             self.note.withdraw(self._note_base)
         self.close_note()
@@ -279,7 +286,7 @@ class _Transfer:
         return delete(move.path, identity=move.identity)
 
     def _is_copy(self, folder: Folder, candidate: RootedPath) -> bool:
-        """Return True if an attempt that a crash ended made this copy, with this note."""
+        """Return True if the copy and its note were left by an attempt that a crash ended."""
         if not _is_copy(folder, candidate.base, self.move.identity, self.move.sha256):
             return False
         if self.move.note is None:
@@ -308,7 +315,7 @@ def _sync_notes(transfers: Sequence[_Transfer]) -> None:
 
 
 def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Folder]]) -> None:
-    """Make the names in the folders durable; an error is that of each file there."""
+    """Make the names in the folders durable; an error of a folder counts for each file in it."""
     waiting: dict[Folder, list[_Transfer]] = {}
     for transfer in transfers:
         if transfer.is_open:
@@ -324,7 +331,7 @@ def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfe
 
 
 def _move_back(archive: Folder, base: str, folder: Folder, path: RootedPath) -> None:
-    """Move back what replaced the original just before the rename, under its name or the next free one like it."""
+    """Move back a file that replaced the original just before the rename. It gets its former name, or a free name like it."""
     for name in numbered_names(path):
         try:
             archive.move(base, folder, name.base)

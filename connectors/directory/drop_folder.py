@@ -1,4 +1,4 @@
-"""The seam between the rules for files and the place where the files are: a folder on disk, or one of a server."""
+"""The seam between the rules for files and the folder with the files, which is on disk or on a server."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from connectors.directory.archiver import AcknowledgedFile
 from connectors.directory.readiness.rule import ScannedFolder
 from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
-from ingestd.sdk import Acknowledgement, SourceError
+from connectors.files.receipt import AcknowledgedFile
+from ingestd.sdk import SourceError
 
 
 class DropFile(Protocol):
@@ -68,31 +68,31 @@ class DropFolder(ScannedFolder, Protocol):
         """
 
     def kind(self, name: str) -> Literal["file", "other", "absent"]:
-        """Return what there is under the name."""
+        """Return the file with the name."""
 
 
 class Disposer(Protocol):
     """Removes acknowledged files as the options say, with receipts and rejected rows."""
 
-    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
-        """Check that a file can be removed now, before anything that belongs to it is removed.
+    def check_removable(self, name: str, ended: float) -> None:
+        """Check that a file can be removed, before anything that belongs to it is. ``ended``: when it was read.
 
         Raises:
-            AcknowledgeLater: its grace period has not passed.
             SourceUnavailable: it can't be moved.
         """
 
     def dispose(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
         """Write the rejected rows and the receipt of each file, then keep, archive or delete it.
 
-        The result has None for each, or `SourceUnavailable`: something can't be written or moved. The call can be repeated.
+        The result has None for each file, or `SourceUnavailable` if something can't be written or moved. The call can be
+        repeated.
         """
 
     def dispose_companion(self, name: str, ended: float) -> None:
-        """Archive or delete a companion as its file will be; do nothing if there is none."""
+        """Archive or delete a companion in the same way as its file; do nothing if there is no companion."""
 
     def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
-        """Move an unreadable file to the folder for those, with its reason beside it. Return True if it was moved.
+        """Move an unreadable file to the folder for such files, and write the reason beside it. Return True if it was moved.
 
         Raises:
             SourceUnavailable: it can't be moved now.

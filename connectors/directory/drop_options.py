@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from connectors.directory.readiness.registry import ConfiguredRule, RuleName, configure_rule
 from connectors.directory.readiness.rule import ReadinessRule
@@ -12,14 +13,15 @@ from connectors.directory.readiness.trailer import Trailer
 from connectors.formats import PATTERNS, FormatSetting
 from connectors.formats.names import expand_glob
 from connectors.formats.registry import globs_of
+from connectors.option_types import ConnectorOptions, MemberGlob, as_tuple
+from ingestd.sdk import first_names
 
 _NAMED = 5
+_DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
 
 
-class DropOptions(BaseModel):
+class DropOptions(ConnectorOptions):
     """Which files are read, when they are ready, and what happens to them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
         default=PATTERNS,
@@ -78,11 +80,7 @@ class DropOptions(BaseModel):
             "Whether a receipt NAME.receipt.json with the file's outcome is written: beside the archived file, or in receipts."
         ),
     )
-    member: str = Field(
-        default="*",
-        min_length=1,
-        description="Which members of a zip file are read: a glob of names, or of paths if it has a slash.",
-    )
+    member: MemberGlob = "*"
     format: FormatSetting = Field(
         default=None,
         description=(
@@ -105,6 +103,13 @@ class DropOptions(BaseModel):
                 raise ValueError(f"ready names the rule {kind.model_fields['type'].default} twice")
         return self
 
+    def archive_folder(self, ended: float) -> str:
+        """Return the sub-folder of the archive for a file by the time of its reading, not the present one.
+
+        A repetition after midnight must find the same folder.
+        """
+        return datetime.fromtimestamp(ended).astimezone().strftime(_DATES[self.archive_folders])
+
     @property
     def rules(self) -> tuple[ReadinessRule, ...]:
         """The readiness rules with their settings."""
@@ -112,25 +117,20 @@ class DropOptions(BaseModel):
 
     @property
     def trailer(self) -> Trailer | None:
-        """The rule that reads the last line of a file, which is no record; None: there is none."""
+        """The rule for a last line that is not a record, such as a count; None: there is no such rule."""
         return next((rule for rule in self.rules if isinstance(rule, Trailer)), None)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs, always as a tuple; by default also those of the configured format. ``**/`` may match no folder."""
-        globs = self._configured
+        """The globs, always as a tuple; by default also the globs of the configured format. ``**/`` may match no folder."""
+        globs = as_tuple(self.pattern)
         if self.pattern == PATTERNS and self.format is not None:
             globs = (*PATTERNS, *globs_of(self.format.suffixes))
         return tuple(dict.fromkeys(variant for glob in globs for variant in expand_glob(glob)))
-
-    @property
-    def _configured(self) -> tuple[str, ...]:
-        return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
 
     @property
     def patterns_in_words(self) -> str:
         """The globs for a sentence; the default ones and long lists are shortened."""
         if self.pattern == PATTERNS:
             return "the suffixes of the known formats"
-        first, more = self._configured[:_NAMED], len(self._configured) - _NAMED
-        return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+        return first_names(as_tuple(self.pattern), _NAMED)

@@ -94,7 +94,7 @@ def _mismatch(options: DropOptions, name: str, kind: str) -> str:
     if kind != "file":
         return "it is not a regular file"
     if is_temporary(name):
-        return "its name is that of a hidden, incomplete or system file, such as .name, ~$name, name.part, name~ or desktop.ini"
+        return "it has the name of a hidden, incomplete or system file, such as .name, ~$name, name.part, name~ or desktop.ini"
     if "/" in name and not options.recursive:
         return "it is in a sub-folder, and sub-folders are not scanned (recursive)"
     if options.pattern == PATTERNS:

@@ -40,13 +40,13 @@ from ingestd.sdk import (
 from ingestd.sdk.formats.parser_process import Parsers
 
 _SMALL_BYTES = 64 << 10
-"""Files of at most this size are stored together with others."""
+"""Files of at most this size are stored in one transaction with other small files."""
 
 
 class FileSource(Connector):
     """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file.
 
-    ``open_places`` returns the folder, and what removes its files.
+    ``open_places`` returns the folder, and the object that archives or deletes its files.
     """
 
     options: DropOptions
@@ -79,7 +79,7 @@ class FileSource(Connector):
             names = self._update()
         found = self._state.found.files
         yield from (Partition(name=name, small=name in found and found[name].size <= _SMALL_BYTES) for name in names)
-        if self._state.found.away:  # a part of the folder; the rest of it was yielded
+        if self._state.found.away:  # a part of the folder can't be read; the files of the rest were yielded
             raise SourceUnavailable(self._state.found.away)
 
     def _update(self) -> list[str]:

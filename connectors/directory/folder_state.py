@@ -59,7 +59,7 @@ class FolderState:
 
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
-        """The files that the last scan left unread, and those that could not be read since, by reason. Thread-safe."""
+        """The files that the last scan left unread, and files that could not be read since then, by reason. Thread-safe."""
         known = self.read_files
         return {**self._waiting, "unreadable": [*known.broken, *known.missed(self.context.elapsed())]}
 
@@ -97,7 +97,7 @@ class FolderState:
     def _find_replaced(self, stable: Sequence[str], files: Mapping[str, Identity]) -> list[str]:
         """Return the files that were replaced without a change of their status; only some file systems permit that.
 
-        A scan compares the contents of known files up to a limit of bytes, and the next scan those of the next ones.
+        A scan compares the contents of known files up to a limit of bytes. The next scan continues with the next files.
         """
         contents = self.read_files.contents
         if not contents:
@@ -115,7 +115,10 @@ class FolderState:
         return replaced
 
     def has_content(self, name: str, sha256: str) -> bool:
-        """Return True if a file that its status does not identify has this content, or can't be opened now."""
+        """Return True if a file has this content, or can't be opened now.
+
+        It is for files that their status does not identify.
+        """
         try:
             opened = self.drop.file(name).open()
             with opened.file:
@@ -164,8 +167,8 @@ class FolderState:
     def is_as_scanned(self, opened: OpenFile, listed: Identity) -> bool:
         """Return True if the file may be read: it is unchanged since the scan that found it stable.
 
-        ``listed``: its status before it was opened, which counts if no scan found it. A server states another identity in its
-        listings than for a file, so there an identity that need not be stable is not compared.
+        ``listed``: the status of the file before it was opened; it counts if no scan found the file. In the listing of a
+        server, a file has another identity than in its status. So an identity that need not be stable is not compared there.
         """
         is_compared = (
             self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
@@ -176,7 +179,8 @@ class FolderState:
     def was_read(self, name: str, identity: Identity, cursor: Cursor | None) -> bool:
         """Return True if the status proves that the file was read up to ``cursor``.
 
-        A server may state one identity for two files, the second dropped after the first was removed: its content decides.
+        A server may state one identity for two files, if the second was dropped after the first was removed. Then the content
+        decides.
         """
         if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False

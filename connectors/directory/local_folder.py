@@ -90,7 +90,7 @@ class LocalFolder:
     def has(self, name: str) -> bool:
         """Return True if something has the name below the folder, or the folder itself is missing.
 
-        Every error except a missing file is raised, because it proves nothing.
+        Every error except a missing file is raised, because it does not prove that the file is missing.
         """
         try:
             RootedPath(self.root, name).status()

@@ -27,8 +27,8 @@ _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptions) -> str | None:
     """Return the path below the folder of the file to which an absolute path belongs.
 
-    The result is None if there is none. The path may be that of the file, of the archived or failed file, or of the file
-    with its rejected rows.
+    The result is None if there is no such file. The path may name the file, the archived or failed file, or the file with its
+    rejected rows.
     """
     # A folder that can be inside another folder comes before it.
     if (failed := _below(path, archiver.failed)) is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from connectors.directory.drop_options import DropOptions
+from connectors.option_types import Watch
 
 
 class DirectoryOptions(DropOptions):
@@ -35,7 +36,7 @@ class DirectoryOptions(DropOptions):
             " after: archive; otherwise they stay."
         ),
     )
-    watch: Literal["auto", "events", "polling"] = Field(
+    watch: Watch = Field(
         default="auto",
         description=(
             "How changes are noticed. auto tests on each mount whether the system reports events. Without events, as on NFS and"
@@ -44,7 +45,9 @@ class DirectoryOptions(DropOptions):
     )
     poll_seconds: float = Field(default=5, gt=0, description="How often the folder is scanned if there are no events.")
     rescan_seconds: float = Field(
-        default=30, gt=0, description="How often the folder is scanned besides events, for changes that they missed."
+        default=30,
+        gt=0,
+        description="How often the folder is scanned in addition to events, for changes that the events missed.",
     )
 
     @model_validator(mode="after")

@@ -22,8 +22,9 @@ class DiskReaders:
 
     def __call__(self, path: RootedPath) -> Collection[str]:
         """Return the names of the other pipelines that read the file."""
-        root = self._roots.setdefault(path.root, real_path(path.root))
-        return self._readers(str(root / path.name))
+        if path.root not in self._roots:
+            self._roots[path.root] = real_path(path.root)
+        return self._readers(str(self._roots[path.root] / path.name))
 
 
 def check_removable(path: object, readers: Collection[str]) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Mapping
 from connectors.files.identity import Identity
 
 MISSED_SECONDS = 60.0
-"""A file that a scan finds, and that can't be acquired for this time, is reported: a moment later it often can."""
+"""A file that a scan finds, and that can't be acquired for this time, is reported. Before this time it is not, because it can
+often be acquired a moment later."""
 
 
 class ReadFiles:
@@ -48,7 +49,7 @@ class ReadFiles:
         self._missed.pop(name, None)
 
     def mark_read(self, name: str, identity: Identity) -> None:
-        """Record that the file was read as it is; whether its entries are acknowledged is not known."""
+        """Record that the file was read in its present state. Its entries may not be acknowledged yet."""
         self._read[name] = identity
         self._missed.pop(name, None)
 
@@ -62,7 +63,7 @@ class ReadFiles:
             known.pop(name, None)
 
     def end(self, name: str, identity: Identity) -> None:
-        """Record that this process read the content of the file to its end; whether that was stored is not known."""
+        """Record that this process read the content of the file to its end. The content may not be stored yet."""
         self._ended[name] = identity
         self._replaced.discard(name)
 
@@ -71,7 +72,7 @@ class ReadFiles:
         return name in self._ended and identity.has_same_content(self._ended[name])
 
     def remember_content(self, name: str, sha256: str) -> None:
-        """Record the hash of the content that was read, of a file that its status does not identify."""
+        """Record the hash of the content that was read. It is for files that their status does not identify."""
         self._contents[name] = sha256
 
     @property
@@ -80,13 +81,16 @@ class ReadFiles:
         return self._contents
 
     def mark_replaced(self, name: str) -> None:
-        """Forget a file: another file has its status, and is read whatever a cursor says."""
+        """Forget a file, because another file now has its status.
+
+        The other file is read even if a cursor describes the same status.
+        """
         self._replaced.add(name)
         for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
             known.pop(name, None)
 
     def is_replaced(self, name: str) -> bool:
-        """Return True if another file took the place of the one that was read, and was not read to its end yet."""
+        """Return True if another file replaced the file that was read, and was not read to its end yet."""
         return name in self._replaced
 
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
@@ -104,11 +108,14 @@ class ReadFiles:
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
-        """Record the reason why a file that was read failed. The mapping may have rejected it, not the connector."""
+        """Record why a file failed after it was read. The reason may come from the mapping, not from the connector."""
         self.mark_broken(name, self._begun.get(name), reason)
 
     def mark_missed(self, name: str, elapsed: float, reason: str) -> None:
-        """Record that a file of the scan could not be acquired, until it is; ``elapsed`` as of `SourceContext.elapsed`."""
+        """Record that a file of the scan could not be acquired, until it is.
+
+        ``elapsed``: the value of `SourceContext.elapsed`.
+        """
         since, _ = self._missed.get(name, (elapsed, ""))
         self._missed[name] = (since, reason)
 
@@ -150,7 +157,7 @@ class ReadFiles:
         ]
 
     def is_known(self, name: str, identity: Identity) -> bool:
-        """Return True if reading the file as it is would yield nothing new."""
+        """Return True if reading the file in its present state would yield nothing new."""
         if name in self._read and identity.has_same_content(self._read[name]):
             return True
         return self.is_done(name, identity)

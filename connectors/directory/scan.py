@@ -22,19 +22,20 @@ from connectors.files.identity import Identity
 from connectors.files.resubmission import origin_name
 from connectors.filesystem import describe_error, is_not_responding
 from connectors.formats.names import holds_no_data, is_no_data_folder
+from connectors.utf8 import is_utf8
 from ingestd.sdk import SourceUnavailable, counted
 
 _NAMED = 5
 _REPORTS = (".receipt.json", ".reason.txt")
-"""The ends of the names of what ingestd writes about files."""
+"""The last parts of the names of files that ingestd writes, such as receipts."""
 
 
 class ScanResult(msgspec.Struct):
     """The files of one scan, by their path below the folder, with slashes.
 
-    ``files``: those that match and have content; ``empty``: those that match without content. ``skipped``: those that can't be
-    read, with the reason. ``unmatched``: the number of regular files that no pipeline reads; ``unmatched_names``: the first ones.
-    ``away``: why a part of the folder does not respond; empty if all of it does.
+    ``files``: files that match and have content; ``empty``: files that match without content. ``skipped``: files that can't be
+    read, with the reason. ``unmatched``: the number of regular files that no pipeline reads; ``unmatched_names``: the first
+    ones. ``away``: why a part of the folder does not respond; empty if all of it does.
     """
 
     files: dict[str, Identity] = msgspec.field(default_factory=dict)
@@ -138,7 +139,7 @@ class Scanner:
         return below
 
     def _is_folder_link(self, entry: os.DirEntry[str]) -> bool:
-        """Return True for a link to a folder that would be scanned if it were no link."""
+        """Return True for a link to a folder that would be scanned if it were not a link."""
         if not self._recursive or not entry.is_symlink() or is_no_data_folder(entry.name):
             return False
         try:
@@ -192,16 +193,12 @@ def readable_name(name: str) -> str:
 def _is_text(name: str, found: ScanResult) -> bool:
     """Return True if the name is UTF-8.
 
-    Another name can't be sent to the service, so its file is skipped, under a readable name.
+    A name that is not UTF-8 can't be sent to the service. So the file is skipped, and reported under a readable name.
     """
-    if name.isascii():
+    if is_utf8(name):
         return True
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
-        return False
-    return True
+    found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
+    return False
 
 
 class NameFilter:

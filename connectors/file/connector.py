@@ -72,7 +72,7 @@ class FileConnector(Connector):
         ]
 
     def partitions(self) -> Iterable[Partition]:
-        """Return the file once it is stable, unless it can't be read as it is.
+        """Return the file once it is stable; nothing if it can't be read in its present state.
 
         Programs save by writing another file and renaming it, so the file may be missing for a moment; that is no error.
 
@@ -93,7 +93,7 @@ class FileConnector(Connector):
         return [Partition(name=self._name, deletes=self.options.deletes)]
 
     def _place(self) -> RootedPath:
-        """Return where the file is. If it is a link, that must stay in the folder."""
+        """Return the path of the file. If it is a link, its target must be in the folder."""
         try:
             return RootedPath(self._path.parent, self._name).resolve()
         except LeadsOutside as error:
@@ -151,7 +151,7 @@ class FileConnector(Connector):
                 return
             opened = open_file(place, self._name)
         except FileNotFoundError:
-            return  # the next check finds out whether it was replaced or removed
+            return  # the next check finds out whether the file was replaced or removed
         except OSError as error:
             raise SourceUnavailable(f"{self._path} can't be examined: {describe_error(error)}") from error
         except SourceBroken as error:
@@ -271,7 +271,7 @@ class FileConnector(Connector):
         return f"{reason} {lock}" if lock else reason
 
     def locate(self, path: Path) -> str | None:
-        """Return the file's name if the path is that of the file; else None."""
+        """Return the file's name if the path names the file; else None."""
         spelled = {self._path.absolute(), real_path(self._path.parent) / self._name}
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 

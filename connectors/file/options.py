@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from connectors.formats import FormatSetting
+from connectors.option_types import ConnectorOptions, MemberGlob, Watch
 
 
-class FileOptions(BaseModel):
+class FileOptions(ConnectorOptions):
     """One file, such as a workbook on a share; a relative path starts at the configuration file's folder."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: Path = Field(description="The file. While it is missing, the source is unavailable and no entry is removed.")
     settle_seconds: float = Field(
@@ -28,19 +27,12 @@ class FileOptions(BaseModel):
             " and removes nothing."
         ),
     )
-    watch: Literal["auto", "events", "polling"] = Field(
-        default="auto",
-        description="How changes are noticed; as for the connector directory.",
-    )
+    watch: Watch = Field(default="auto", description="How changes are noticed; as for the connector directory.")
     poll_seconds: float = Field(default=5, gt=0, description="How often the file is checked if there are no events.")
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the file is checked besides events, for changes that they missed."
     )
-    member: str = Field(
-        default="*",
-        min_length=1,
-        description="Which members of a zip file are read: a glob of names, or of paths if it has a slash.",
-    )
+    member: MemberGlob = "*"
     format: FormatSetting = Field(
         default=None,
         description=(

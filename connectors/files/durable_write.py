@@ -35,9 +35,9 @@ class Access(msgspec.Struct, frozen=True):
 class NewFile:
     """A file that is written under a hidden name and gets its own name when it is complete. To be used as a context.
 
-    No other use and no other process has the same ``key``, but a repetition after a crash has it again. So what has the hidden
-    name already is removed: an attempt that a crash ended left it, or another account put it there. The file can be read by
-    those only who can read a file with ``access``.
+    Each use has a different ``key``; only a repetition after a crash has the same key again. So a file that already has the
+    hidden name is removed: an attempt that a crash ended left it, or another account created it. The permissions of the file
+    are ``access``.
     """
 
     def __init__(self, folder: Folder, key: str, access: Access) -> None:
@@ -66,7 +66,7 @@ class NewFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, Exception):  # after the end of the process nothing is tidied up either
+        if error is None or isinstance(error, Exception):  # after a crash the hidden file stays, too
             self.discard()
 
     def write(self, parts: Iterable[bytes]) -> None:
@@ -84,7 +84,7 @@ class NewFile:
         os.fsync(self.descriptor)
 
     def publish(self, base: str, *, replace: bool = False) -> None:
-        """Give the file its name. The name is durable when its folder is.
+        """Give the file its name. The name is durable once its folder was flushed.
 
         Raises:
             FileExistsError: another file has the name, and ``replace`` is False.
@@ -125,7 +125,7 @@ def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access)
 def sync_files(files: Sequence[NewFile]) -> list[OSError | None]:
     """Make the content of files durable; return the error or None for each.
 
-    Several at a time, because the file system then writes its journal once for all that wait.
+    Several files are flushed at a time: the file system then writes its journal once for all of them.
     """
     if len(files) == 1:
         return [_sync_file(files[0])]

@@ -99,14 +99,14 @@ def open_file(path: RootedPath, name: str) -> OpenFile:
 
 
 class NoticeLog:
-    """Calls ``report`` with each notice of a source that is new: what a reading guessed or left out."""
+    """Calls ``report`` with each new notice of a source. A notice says what a reading guessed or left out."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._reported: set[str] = set()
 
     def add(self, name: str, facts: Mapping[str, str]) -> None:
-        """Report the notice in the facts of the file ``name``, unless there is none or it was reported before."""
+        """Report the notice in the facts of the file ``name``, if there is one and it was not reported before."""
         notice = facts.get(NOTICE, "")
         if not notice or notice in self._reported:
             return
@@ -170,7 +170,8 @@ def read_batches(
 def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Batch:
     """Return the batch of a file that was touched, or dropped again, with the content that ``cursor`` describes.
 
-    If not even its identity changed, the new cursor counts that, because only a new cursor is acknowledged again.
+    If the identity of the file did not change either, a counter makes the new cursor different, because only a new cursor is
+    acknowledged again.
     """
     end = opened.identity.to_cursor(sha256)
     if cursor is not None and opened.identity.matches_cursor(cursor):
@@ -214,9 +215,9 @@ def read_open_file(
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield the items; each following one is made in another thread meanwhile. At most one waits.
+    """Yield the items, and make the next item in another thread meanwhile. At most one item is made in advance.
 
-    An exception of ``items`` reaches the caller in its place. When this generator is closed, no item is being made any more.
+    An exception of ``items`` is raised at its place in the order. After this generator was closed, no item is made.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
         following = thread.submit(next, items, None)

@@ -16,8 +16,8 @@ class Identity(NamedTuple):
     """Device, inode, size in bytes, and times in nanoseconds since the epoch.
 
     If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file took its place with the inode,
-    the size and the time of the former one, as when an archive with fixed times is unpacked again. Only its content shows which.
-    ``version`` is what a server states about the content, such as an ETag; of a file on disk it is empty.
+    the size and the time of the former one, as when an archive with fixed times is unpacked again. Only the content shows which
+    case it is. ``version``: the version that a server states, such as an ETag; empty for a file on disk.
     """
 
     device: int

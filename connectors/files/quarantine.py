@@ -1,7 +1,7 @@
 """The quarantine file: the rejected rows of a file, for a person to correct and drop again.
 
-What was written is read back before it gets its name. If encoding or dialect cannot be detected from these rows, they
-are written again in UTF-8 with a byte order mark.
+The file is read back before it gets its name. If encoding or dialect cannot be detected from its rows, the rows are written
+again in UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations
@@ -58,6 +58,14 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     sentence: str = ""
 
+    @property
+    def remark(self) -> str:
+        """What a receipt says about the rows besides their number; empty: nothing."""
+        if not self.missing:
+            return self.sentence
+        missing = f"{self.missing} belong to an earlier content of the file; `ingestd rejected list` shows them."
+        return f"{self.sentence} {missing}".strip()
+
 
 def write_quarantine(
     source: QuarantineSource,
@@ -67,7 +75,7 @@ def write_quarantine(
 ) -> QuarantineFile:
     """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
 
-    Their permissions are those of the file, or narrower. ``check`` raises if a file of that name must not be written.
+    The new file has the permissions of the source file, or fewer. ``check`` raises if a file of that name must not be written.
 
     Raises:
         OSError: the file can't be written.
@@ -95,7 +103,10 @@ def write_quarantine(
 
 
 def _publish(file: NewFile, target: RootedPath) -> RootedPath:
-    """Give the file its name, and return that. An equal file of an attempt before a crash is used instead."""
+    """Give the file its name, and return the name.
+
+    If an attempt before a crash left an equal file, return the name of that file.
+    """
     file.sync()
     content = _digest(os.dup(file.descriptor))
     for candidate in numbered_names(target):
@@ -126,7 +137,7 @@ def _digest_of(folder: Folder, base: str) -> str | None:
 
 
 def _reads_back(written: NewFile, name: str, configured: str | Format | None, count: int) -> bool:
-    """Return True if every row, read as if it were dropped unchanged, is recognised as unchanged."""
+    """Read the file as if a person dropped it unchanged. Return True if every row is recognised as unchanged."""
     recognised = 0
     try:
         with os.fdopen(os.dup(written.descriptor), "rb") as file:
@@ -145,8 +156,9 @@ def _reads_back(written: NewFile, name: str, configured: str | Format | None, co
 class QuarantineLayout(msgspec.Struct, frozen=True, kw_only=True):
     """How rejected rows are written.
 
-    ``codec`` and ``mark``: the encoding and its byte order mark. ``dialect``: of CSV; None: NDJSON. ``units``: the units row of
-    the file, by column. ``sentence``: what a person should know about the choice; empty: nothing.
+    ``codec`` and ``mark``: the encoding and its byte order mark. ``dialect``: the dialect of a CSV file; None: the file is
+    NDJSON. ``units``: the units row of the file, by column. ``sentence``: what a person should know about the choice; empty:
+    nothing.
     """
 
     suffix: str

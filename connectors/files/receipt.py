@@ -1,4 +1,4 @@
-"""The receipt of a file: its outcome, for the person who dropped it and for programs."""
+"""The receipt of an acknowledged file: its outcome, for the person who dropped it and for programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import json
 from datetime import UTC, datetime
 from itertools import islice
 
+import msgspec
+
+from connectors.files.identity import Identity
 from ingestd.sdk import NOTICE, Acknowledgement, Rejected, counted
 
 SUFFIX = ".receipt.json"
@@ -15,30 +18,29 @@ MOST_LISTED = 1_000
 _OWN_FACTS = frozenset({"file.name", "file.stem", "file.path", "file.size", "file.mtime", "file.sha256", "file.owner"})
 
 
-def build_receipt(
-    acknowledgement: Acknowledgement,
-    *,
-    name: str,
-    disposition: str,
-    sha256: str,
-    size: int,
-    quarantine: str = "",
-    remark: str = "",
-) -> bytes:
+class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
+
+    name: str
+    identity: Identity
+    sha256: str
+    acknowledgement: Acknowledgement
+
+
+def build_receipt(file: AcknowledgedFile, *, disposition: str, quarantine: str = "", remark: str = "") -> bytes:
     """Return the receipt as JSON; its first line is the summary for people.
 
     ``disposition``: a sentence on where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a sentence
     about them.
     """
+    acknowledgement = file.acknowledgement
     facts = acknowledgement.facts
     listed = [_describe_reject(reject) for reject in islice(acknowledgement.rejects(), MOST_LISTED)]
     receipt = {
-        "summary": _summarize(
-            acknowledgement, name=name, disposition=disposition, quarantine=quarantine, remark=remark
-        ),
-        "file": name,
-        "sha256": sha256,
-        "size": size,
+        "summary": _summarize(file, disposition=disposition, quarantine=quarantine, remark=remark),
+        "file": file.name,
+        "sha256": file.sha256,
+        "size": file.identity.size,
         "owner": facts.get("file.owner", ""),
         "modified": facts.get("file.mtime", ""),
         "found": {key.removeprefix("file."): value for key, value in facts.items() if key not in _OWN_FACTS},
@@ -66,8 +68,9 @@ def build_receipt(
     return (json.dumps(receipt, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
 
-def _summarize(acknowledgement: Acknowledgement, *, name: str, disposition: str, quarantine: str, remark: str) -> str:
+def _summarize(file: AcknowledgedFile, *, disposition: str, quarantine: str, remark: str) -> str:
     """Return the summary for people: what was read, where the file is, and what they should do."""
+    name, acknowledgement = file.name, file.acknowledgement
     if _is_known_content(acknowledgement):
         parts = [f"{name} has the same content as when it was read before; nothing had to be sent"]
     else:

@@ -90,7 +90,7 @@ class RejectedRows:
     def _is_of_this_content(self, rejects: Sequence[Rejected]) -> bool:
         """Return True if the position counts in this content.
 
-        The value of an entry may come from an earlier content.
+        The value of an entry may come from an earlier content of the file.
         """
         return all(reject.facts.get("file.sha256") == self._source.sha256 for reject in rejects)
 
@@ -127,7 +127,7 @@ class _RecordFinder:
         self._chunks = chunks
         self._chunk: RecordChunk | None = None
         self._by_text: dict[str, tuple[Mapping[str, str | None], bool]] | None = None
-        """Records by their positions as text, and whether the file has numbers instead."""
+        """Records by their positions as text. The second result is True if positions in this file are numbers."""
 
     def find(self, position: Position, *, is_child: bool) -> Mapping[str, str | None] | None:
         if isinstance(position, str):
@@ -144,7 +144,7 @@ class _RecordFinder:
         return None
 
     def _find_by_text(self, position: str) -> tuple[Mapping[str, str | None] | None, bool]:
-        """Find a record by a text position, as of children, in files with several members, and for resubmitted rows.
+        """Find a record by a text position. Children, files with several members, and resubmitted rows have text positions.
 
         Such positions have no order.
         """
@@ -165,7 +165,7 @@ def _record_position(position: Position) -> Position:
 
 
 def _child_path(position: Position) -> str:
-    """Return the path of a child in its record; empty: the position is that of a record."""
+    """Return the path of a child in its record; empty: the position belongs to a record."""
     found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
     return found["path"] if found else ""
 

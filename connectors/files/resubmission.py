@@ -1,6 +1,6 @@
 """Resubmission: rejected rows that were corrected and dropped again, tied to their origins.
 
-A quarantine file has four columns beyond those of its file. ``_reason``, ``_row`` and ``_field`` are for the person who
+A quarantine file has four columns more than its source file. ``_reason``, ``_row`` and ``_field`` are for the person who
 corrects it. ``_origin`` is for ingestd: the references of the rejects, a fingerprint of the row as it was, and the file that it
 comes from. Rows with an ``_origin`` are resubmitted rows, whatever name their file has. They are never the whole content of a
 file.
@@ -28,7 +28,7 @@ from ingestd.sdk import Position, Reject
 REASON, ROW, FIELD, ORIGIN = "_reason", "_row", "_field", "_origin"
 RESERVED = (REASON, ROW, FIELD, ORIGIN)
 PREAMBLE_FACTS = "_preamble"
-"""The column with the facts in the rows above the header of the origin, as JSON. It exists only if there are some."""
+"""The column with the facts in the rows above the header of the origin, as JSON. It exists only if there are such facts."""
 RAW_TEXT = "_text"
 """The column that holds the text of a row if its fields could not be separated."""
 
@@ -40,7 +40,7 @@ _UNCHANGED = "The row was resubmitted without a change: "
 class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of a row: its file's name below the drop folder, and the beginning of that file's hash.
 
-    ``references`` name the rejects of the row. ``fingerprint`` is that of the row when it was rejected.
+    ``references`` name the rejects of the row. ``fingerprint`` is the fingerprint of the row when it was rejected.
     """
 
     references: tuple[str, ...]
@@ -53,7 +53,7 @@ class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_origin(text: str | None) -> RowOrigin | None:
-    """Return the origin that a cell states; None if it states none."""
+    """Return the origin in a cell; None if the cell has no origin."""
     parts = (text or "").strip().split("/", 3)
     if len(parts) < 4 or not parts[0] or not parts[3]:
         return None
@@ -80,7 +80,7 @@ def has_preamble(first: RecordChunk) -> bool:
 
 
 def decode_preamble(text: str | None) -> dict[str, str]:
-    """Return the facts that a cell states; none if it is not as `encode_preamble` writes it."""
+    """Return the facts in a cell; none if `encode_preamble` did not write the cell."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -91,7 +91,7 @@ def decode_preamble(text: str | None) -> dict[str, str]:
 def origin_name(name: str) -> str | None:
     """Return the origin of the rejected rows in the file ``name``.
 
-    The result is None if the name is not that of such a file.
+    The result is None if no such file can have the name.
     """
     found = _NAME.fullmatch(name)
     return found["origin"] if found else None
@@ -186,16 +186,17 @@ def _find_fault(record: Mapping[str, str | None], origin: RowOrigin | None) -> s
     """Return why a resubmitted row is rejected again; empty if no fault is found."""
     if origin is None:
         return ""
-    # An empty reason confirms the row as it is: for example, the field that it lacked is meant to be empty.
+    # If a person empties the reason, they confirm the row: for example, a missing field is meant to be empty.
     is_confirmed = REASON in record and not (record[REASON] or "").strip()
     if not is_confirmed and fingerprint(record) == origin.fingerprint:
         return _UNCHANGED + (record.get(REASON) or "no reason is given.").removeprefix(_UNCHANGED)
     if record.get(RAW_TEXT):
         return (
-            f"The column {RAW_TEXT} still holds its text: write each field into its own column, and empty {RAW_TEXT}."
+            f"The column {RAW_TEXT} still holds the text of the row: write each field into its own column, and"
+            f" empty {RAW_TEXT}."
         )
     if any(value and _SURPLUS.fullmatch(name) for name, value in record.items()):
-        return "It still has more fields than the header of its file names."
+        return "The row still has more fields than the header of its file names."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Stability of files: since when this process observes each one unchanged, because a file's own time can be wrong."""
+"""Stability of files: for how long this process has observed each file unchanged. The time in a file's status can be wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from connectors.files.identity import Identity
 class StabilityTracker:
     """Records since when each file is unchanged.
 
-    Pure: the times are parameters. ``now`` is in seconds since the epoch, and compared with the times of files only. ``elapsed``
-    only passes, whatever is done to the clock; without it, ``now`` is used.
+    Pure: the times are parameters. ``now`` is in seconds since the epoch, and compared with the times of files only.
+    ``elapsed`` is monotonic: setting the clock does not change it. Without it, ``now`` is used.
 
     At the first update (the daemon's start), a file that was not written for ``settle_seconds`` is stable at once. A file that
     appears later, or has a time in the future, is stable only after it was observed unchanged for ``settle_seconds``. So is every

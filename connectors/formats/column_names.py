@@ -28,7 +28,7 @@ Repeated = Annotated[
 
 
 def check_columns(columns: Sequence[str] | None, *, has_header: bool) -> None:
-    """Raise ValueError if ``columns`` has a name twice, or the format has settings of a header, too."""
+    """Raise ValueError if ``columns`` has a name twice, or if settings for a header are set, too."""
     if columns is not None and has_header:
         raise ValueError(
             "columns is for files without a header: leave out header_row, header_rows, units_row and preamble"
@@ -78,7 +78,7 @@ def joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
-    """Return the names; a repeated one gets the first number that makes it differ from all others."""
+    """Return the names; a repeated name gets the first number that makes it unique."""
     taken, used = UniqueNames(names), set[str]()
     found = []
     for name in names:
@@ -95,7 +95,7 @@ class UniqueNames:
         self._next: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Return the name; if it is taken, with the first number that makes it differ from all others. It is taken then."""
+        """Return the name; if it is taken, with the first number that makes it unique. The returned name is then taken, too."""
         unique, number = name, self._next.get(name, 2)
         while unique in self._taken:
             unique = f"{name} {number}"

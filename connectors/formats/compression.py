@@ -22,13 +22,13 @@ from msgspec.structs import replace
 
 from connectors.formats.names import expand_glob, holds_no_data, is_no_data_folder
 from connectors.formats.zstandard import zstd
-from ingestd.sdk import NOTICE, SourceBroken
+from ingestd.sdk import NOTICE, SourceBroken, first_names
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk, check_count
 
 UNPACKED_BYTES = 32 * 2**30
-"""The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
+"""The limit for the unpacked size of one file. A larger file is treated as a decompression bomb."""
 
 _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
@@ -75,7 +75,7 @@ def packed_suffix(name: str) -> str:
 
 
 def is_zip(name: str) -> bool:
-    """Return whether a file's name is that of a zip file, which may have several members."""
+    """Return whether a file has the name of a zip file, which may have several members."""
     return packed_suffix(name) in _ZIP_SUFFIXES
 
 
@@ -156,7 +156,10 @@ class Packed(Format):
                         yield _with_member(chunk, info.filename, notice, alone=len(members) == 1)
 
     def _without_format(self, members: Sequence[zipfile.ZipInfo]) -> Collection[str]:
-        """Return the names of members such as a README that no format reads; none if ``member`` selects them, or all are such."""
+        """Return the names of members that no format reads, such as a README.
+
+        None if ``member`` selects them, or if no format reads any member.
+        """
         if self.member != "*":
             return ()
         others = {info.filename: None for info in members if self._missing_format(info.filename)}  # in their order
@@ -213,8 +216,7 @@ def _describe_others(names: Sequence[str]) -> str:
     """Return a sentence on the members that are not read; empty if there are none."""
     if not names:
         return ""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"No format reads its members {', '.join(names[:_NAMED])}{more}, so only the other members were read."
+    return f"No format reads its members {first_names(names, _NAMED)}, so only the other members were read."
 
 
 def _with_member(chunk: RecordChunk, member: str, notice: str, *, alone: bool) -> RecordChunk:

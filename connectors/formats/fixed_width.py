@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, BinaryIO, Literal, Self
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import preamble_facts
 from connectors.formats.text import DETECT, EncodingName, open_text
 from connectors.formats.text.lines import decode_line, line_fault, shown_text
+from connectors.option_types import ConnectorOptions
 from ingestd.sdk import Reject, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -26,10 +27,8 @@ from ingestd.sdk.formats.record_chunk import (
 _GAP = re.compile(r"\t| {2,}")
 
 
-class FixedColumn(BaseModel):
+class FixedColumn(ConnectorOptions):
     """A field of a fixed-width file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str = Field(min_length=1, description="The field's name.")
     start: int = Field(ge=1, description="The position of its first character, from 1.")

@@ -1,6 +1,6 @@
 """JUnit: reports of tests in XML, each test case a record with its suites, status and properties.
 
-There is no standard; the elements are those that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
+There is no standard; the elements are the elements that Ant, Maven, pytest, GoogleTest, Jest and CTest write.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from connectors.formats.xml.reader import find_elements
 from connectors.formats.xml.record import local_name
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format, RecordChunk
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES
 
 _CASE = "testcase"
 _SUITE = "testsuite"
 _ROOTS = {_SUITE, "testsuites"}
 _FAULTS = {"error": "error", "failure": "failed", "skipped": "skipped"}
 """Child elements that decide the status, the most severe first."""
+_PROPERTIES = 10_000
+"""The most properties that a test case and its suites have, because each test case repeats them."""
 _NOT_RUN = {"notrun", "disabled", "skipped"}
 
 
@@ -32,11 +35,12 @@ class JUnit(Format):
         """Yield the test cases as records, at least one chunk. Positions are their numbers from 1.
 
         Fields: ``suite`` (the names of its suites, joined by `` / ``), the attributes of the test case such as ``classname``,
-        ``name`` and ``time``, ``status`` (passed, failed, error or skipped), ``message``, ``type`` and ``text`` of what decided
-        the status, and ``property.NAME`` for each property of the case or, if it has none of that name, of its suites.
+        ``name`` and ``time``, ``status`` (passed, failed, error or skipped), ``message``, ``type`` and ``text`` of the element
+        that decided the status, and ``property.NAME`` for each property of the case. A property of its suites is used if the
+        case has no property of that name.
 
         Raises:
-            SourceBroken: the file is no well-formed XML, declares entities, or is no report of tests.
+            SourceBroken: the file is no well-formed XML, declares entities, is no report of tests, or has too many properties.
         """
 
         def check_root(root: Element) -> None:
@@ -47,7 +51,15 @@ class JUnit(Format):
                 )
 
         def record(above: Sequence[Element], element: Element) -> FieldTexts | None:
-            return _case(above, element) if local_name(element.tag) == _CASE else None
+            if local_name(element.tag) != _CASE:
+                return None
+            properties = _properties(above, element)
+            if sum(len(one) + len(value) for one, value in properties) > RECORD_BYTES or len(properties) > _PROPERTIES:
+                raise SourceBroken(
+                    f"{name}: a test case and its suites have more than {_PROPERTIES} properties or {RECORD_BYTES} characters"
+                    " of them. Remove properties from the suites."
+                )
+            return {**_case(above, element), **dict(properties)}
 
         yield from make_chunks(find_elements(file, name, record, is_kept=_is_kept, check_root=check_root))
 
@@ -69,11 +81,16 @@ def _case(above: Sequence[Element], element: Element) -> FieldTexts:
     if fault is not None:
         record |= {name: value for name in ("message", "type") if (value := fault.get(name)) is not None}
         record |= {"text": fault.text.strip()} if fault.text and fault.text.strip() else {}
-    for holder in (*suites, element):
-        record |= {
-            f"property.{one.get('name', '')}": one.get("value", one.text or "")
-            for part in holder
-            if local_name(part.tag) == "properties"
-            for one in part
-        }
     return record
+
+
+def _properties(above: Sequence[Element], element: Element) -> list[tuple[str, str]]:
+    """Return the properties of a test case and its suites as fields, the outermost first."""
+    return [
+        (f"property.{one.get('name', '')}", one.get("value", one.text or ""))
+        for holder in (*above, element)
+        if local_name(holder.tag) in {_SUITE, _CASE}
+        for part in holder
+        if local_name(part.tag) == "properties"
+        for one in part
+    ]

@@ -1,4 +1,4 @@
-"""The sentence on a path that leads nowhere: which members there are, and which one is similar. This module performs no I/O."""
+"""The sentence on a path that leads nowhere: the existing members, and the most similar member. This module performs no I/O."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ class NamesTooLong(ValueError):
 class NameLimit:
     """Counts the characters of the joined names of a record. ``length``: a function that returns the length of the record.
 
-    Each field has the names of the objects around it in its own. Without a limit, 100 KB with one long name need gigabytes.
+    The joined name of a field holds the names of all objects around it. Without a limit, 100 KB with one long name need
+    gigabytes.
     """
 
     def __init__(self, length: Callable[[], int]) -> None:
@@ -25,7 +26,7 @@ class NameLimit:
         self._most = _FREE
 
     def add(self, characters: int) -> None:
-        """Count the characters that the names in one element repeat, before they are joined.
+        """Count the characters of the joined names in one element, before they are joined.
 
         Raises:
             NamesTooLong: there are more than 16 times the length of the record and 1 MiB.

@@ -1,4 +1,4 @@
-"""Names of files and folders: which ones never hold data, and globs with ``**/``. This module performs no I/O."""
+"""Names of files and folders: which files never hold data, and globs with ``**/``. This module performs no I/O."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 _NO_DATA = re.compile(
-    r"\.|~\$|#.*#$|.*~$"  # hidden files, lock files of office programs, and what editors save beside a file
+    r"\.|~\$|#.*#$|.*~$"  # hidden files, lock files of office programs, and files that editors save beside a file
     r"|.*\.(?:tmp|temp|part|partial|crdownload|download|opdownload|filepart|swp|swo)$"  # incomplete files
-    r"|(?:desktop\.ini|(?:eh)?thumbs\.db|icon\r)$",  # what Windows and macOS write into folders
+    r"|(?:desktop\.ini|(?:eh)?thumbs\.db|icon\r)$",  # files that Windows and macOS write into folders
     re.IGNORECASE | re.DOTALL,
 )
 _NO_DATA_FOLDER = re.compile(
@@ -29,7 +29,7 @@ def is_no_data_folder(base: str) -> bool:
 
 
 def expand_glob(glob: str) -> Iterator[str]:
-    """Yield the glob, and those in which ``**/`` matches no folder; `fnmatch` knows only ``*``, for at least a slash."""
+    """Yield the glob, and its variants in which ``**/`` matches no folder. For `fnmatch`, ``**/`` always matches a slash."""
     first, *others = _ANY_FOLDERS.split(glob)
     variants = [first]
     for piece in others:

@@ -1,7 +1,8 @@
-"""Nested records, such as the items of a bill of materials: each has its own fields and those of the records around it.
+"""Nested records, such as the items of a bill of materials: each has its own fields and the fields of the records around it.
 
-An own field keeps its name. A field of the record around it is ``parent.NAME``, of the one around that ``parent.parent.NAME``.
-``item.path`` joins the identifiers from the outermost record to this one by dots. This module performs no I/O.
+An own field keeps its name. A field of the record around it is ``parent.NAME``, a field of the next outer record is
+``parent.parent.NAME``. ``item.path`` joins the identifiers from the outermost record to this one by dots. This module performs
+no I/O.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ ANYWHERE = "**/"
 PATH = "item.path"
 _PARENT = "parent."
 MOST_NESTED = 50
-"""The limit for records in records, because each one repeats the fields of those around it."""
+"""The limit for records in records, because each record repeats the fields of the records around it."""
 _REPEATED = 64
 _REPEATED_SIZE = 16 * 2**20
-"""All repeated fields of a tree may be this large, and as many times larger than its own fields as `_REPEATED` says."""
+"""The limit in bytes for all repeated fields of a tree. They may also be larger, up to `_REPEATED` times the own fields of the
+tree."""
 _CELL = 8
 
 ItemId = Annotated[
@@ -45,7 +47,9 @@ class NestedItem(msgspec.Struct, kw_only=True):
 
 
 def nested_name(records: str, item_id: str) -> str | None:
-    """Return the name of nested records, ``*`` for everything that has ``item_id``; None if the path is no such path.
+    """Return the name of nested records, ``*`` for everything that has ``item_id``.
+
+    None if the path does not name nested records.
 
     Raises:
         ValueError: the settings contradict each other.
@@ -91,7 +95,7 @@ def nested_records(trees: Iterable[NestedItem], name: str, item_id: str) -> Iter
             else:
                 yield {**fields, **({PATH: path} if item_id else {}), **outer.inherited}
             own_size += _size(fields)
-            repeated_size += outer.size  # a path is no longer than the identifiers in it
+            repeated_size += outer.size  # a path is not longer than its identifiers
             if repeated_size > _REPEATED * own_size + _REPEATED_SIZE:
                 raise SourceBroken(
                     f"{name}: the fields of records would be repeated in the records in them more than {_REPEATED} times"
@@ -118,10 +122,10 @@ class _ParentNames(dict[str, str]):
 
 
 class _Outer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a record has from the records around it.
+    """The fields that a record inherits from the records around it.
 
-    ``size``: that of the inherited fields. ``depth``: the number of records around it. ``rejected``: the number of the record
-    directly around it if that was rejected.
+    ``size``: the size of the inherited fields. ``depth``: the number of records around it. ``rejected``: the number of the
+    record directly around it if that was rejected.
     """
 
     inherited: FieldTexts = {}
@@ -136,11 +140,11 @@ def _fault(item: NestedItem, outer: _Outer, number: int, item_id: str) -> tuple[
     if item.fault:
         return f"Item {number} {item.fault}.", ""
     if outer.rejected:
-        return f"Item {number} is in item {outer.rejected}, which was rejected. Correct that one.", ""
+        return f"Item {number} is in item {outer.rejected}, which was rejected. Correct that item.", ""
     added = {*outer.inherited, *([PATH] if item_id else [])}
     if twice := next((key for key in item.fields if key in added), None):
         return (
-            f"Item {number} has a field {twice!r} of its own, but this name is of the records around it (records).",
+            f"Item {number} has a field {twice!r}, but this name is reserved for fields of the records around it (records).",
             "",
         )
     identifier = item.fields.get(item_id) if item_id else ""

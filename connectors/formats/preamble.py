@@ -30,8 +30,8 @@ def preamble_facts(rows: Iterable[Sequence[str]], file: str, *, separator: str =
     """Return the facts of the rows above a header.
 
     A first cell with text on both sides of a colon or an equals sign is a name and a value; further cells belong to the value
-    and are joined by ``separator``. Otherwise the first cell is the name, and the next one with text is the value. A row
-    without a value has no fact. A repeated name gets a number: ``Operator 2``. ``file`` names the file in errors.
+    and are joined by ``separator``. Otherwise the first cell is the name, and the next cell with text is the value. A row
+    without a value is not a fact. A repeated name gets a number: ``Operator 2``. ``file`` names the file in errors.
 
     Raises:
         SourceBroken: the rows are too many, or too long.

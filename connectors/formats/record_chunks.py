@@ -19,7 +19,7 @@ FieldTexts: TypeAlias = dict[str, str | None]
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """A record that is rejected. ``reason``: a sentence. ``record``: what is kept of it."""
+    """A record that is rejected. ``reason``: a sentence. ``record``: the fields that are kept of it."""
 
     reason: str
     record: FieldTexts

@@ -1,7 +1,7 @@
 """The format of a file: as configured, else by the suffix of its name.
 
 A new format has a package or a module beside this one, an entry point in ``pyproject.toml``, and a line here if a suffix
-selects it. The suffixes are listed here and not asked of the classes, so that no format is imported before it is used.
+selects it. The suffixes are listed here and not read from the classes, so that no format is imported before it is used.
 Installing another package must not change which files a folder reads, so its formats are selected by configuration only.
 """
 
@@ -25,7 +25,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
 }
-"""What a folder reads if no pattern is set."""
+"""The formats that a folder reads if no pattern is set."""
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "tdms": (".tdms",),
     "hdf5": (".h5", ".hdf5", ".hdf"),
@@ -33,7 +33,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "mat": (".mat",),
     "mf4": (".mf4",),
 }
-"""What a folder reads if its pattern or its format says so. They may need an extra, or be stored beside other files."""
+"""The formats that a folder reads only if its pattern or its format selects them. They may need an extra, or their files may be
+beside other files."""
 
 SUFFIXES: Mapping[str, str] = {
     suffix: name for names in (_TABLES, _OTHERS) for name, suffixes in names.items() for suffix in suffixes
@@ -59,7 +60,7 @@ def resolve_format(
 ) -> Format:
     """Return the format of the file ``name``.
 
-    ``member``: a glob of the members that are read of a zip file. ``among``: the formats that are possible; empty: all are.
+    ``member``: a glob of the members that are read of a zip file. ``among``: the possible formats; empty: all formats.
 
     Raises:
         SourceBroken: no format is configured, and the suffix of the name is not known.
@@ -75,4 +76,6 @@ def resolve_format(
         if name.lower().endswith(suffix):
             return configured_format(SUFFIXES[suffix])
     names = sorted(possible) or format_names()
-    raise SourceBroken(f"{name}: its suffix is none of {', '.join(suffixes)}. Set format to one of {', '.join(names)}.")
+    raise SourceBroken(
+        f"{name}: its suffix must be one of {', '.join(suffixes)}. Set format to one of {', '.join(names)}."
+    )

@@ -13,10 +13,11 @@ from typing import Annotated, BinaryIO, Literal
 import msgspec
 import polars as pl
 from msgspec.structs import replace
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from connectors.formats.text import DETECT, EncodingName, TextFile, open_text
 from connectors.formats.text.lines import SHOWN, decode_line, line_fault, shown_text
+from connectors.option_types import checked_by
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats import Format
 from ingestd.sdk.formats.record_chunk import (
@@ -29,7 +30,7 @@ from ingestd.sdk.formats.record_chunk import (
 
 _TAIL_BYTES = 2**16
 _WHOLE = "1"
-"""The name that polars gives to the first group, which has none."""
+"""The name that polars gives to the first group, which has no name."""
 
 
 def _groups(pattern: str) -> list[str]:
@@ -47,20 +48,14 @@ def _groups(pattern: str) -> list[str]:
     return [name for name in found.struct.fields if not name.isdigit()]
 
 
-def _regular(pattern: str) -> str:
-    _groups(pattern)
-    return pattern
-
-
-def _with_names(pattern: str) -> str:
+def _check_names(pattern: str) -> None:
     if not _groups(pattern):
         raise ValueError("it has no named group, such as (?P<time>[^ ]+); each named group becomes a field")
     _groups(_whole(pattern))
-    return pattern
 
 
 def _whole(pattern: str) -> str:
-    """Return a pattern that matches only a whole text, with a group around it that shows whether it did."""
+    """Return a pattern that matches only a whole text, with a group around it that shows whether it matched."""
     return rf"\A((?s:{pattern}))\z"
 
 
@@ -68,13 +63,13 @@ class TextLines(Format):
     """Lines of text; the named groups of a pattern are the fields. No suffix implies this format, so it must be configured."""
 
     type: Literal["text"] = "text"
-    pattern: Annotated[str, AfterValidator(_with_names)] = Field(
+    pattern: Annotated[str, checked_by(_check_names)] = Field(
         description=(
             "A regular expression with named groups, such as (?P<time>[^ ]+) (?P<value>.*), which are the fields. It matches a"
-            " whole line; .* matches what is not needed. Its syntax is that of Rust: without look-around and back-references."
+            " whole line; .* matches text that is not needed. It has the syntax of Rust: without look-around and back-references."
         ),
     )
-    multiline: Annotated[str, AfterValidator(_regular)] | None = Field(
+    multiline: Annotated[str, checked_by(_groups)] | None = Field(
         default=None,
         description=(
             "A regular expression for the first line of a record. The lines below it until the next such line belong to the"
@@ -85,14 +80,17 @@ class TextLines(Format):
     )
     unmatched: Literal["reject", "ignore"] = Field(
         default="reject",
-        description="A line that the pattern does not match: it is rejected, or ignored, and a notice states how many were.",
+        description=(
+            "A line that the pattern does not match: it is rejected, or it is ignored and a notice states the"
+            " number of ignored lines."
+        ),
     )
     encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """Yield the records of a file, at least one chunk. Positions are the numbers of their first lines, from 1.
 
-        Blank lines are no records. A group that is no part of a match is an absent field.
+        Blank lines are no records. A group that takes no part in the match is an absent field.
 
         Raises:
             SourceBroken: the file is empty.
@@ -131,7 +129,7 @@ class TextRecords:
         self._encoding = encoding
 
     def complete_length(self, text: bytes) -> int:
-        """Return how many bytes are whole records. A record of several lines is whole once the next one begins."""
+        """Return how many bytes are whole records. A record of several lines is whole once the next record begins."""
         if self._first is None:
             return text.rfind(b"\n") + 1
         # Most records are short, and each line is searched again when it is read.
@@ -148,7 +146,7 @@ class TextRecords:
         return next(iter(self._starts(text, self._first)), 0)
 
     def _starts(self, text: bytes, first: str) -> list[int]:
-        """Return where records of several lines begin after the first line, of those with a line end."""
+        """Return the offsets after the first line at which records of several lines begin. Only lines with a line end count."""
         lines = text[: text.rfind(b"\n") + 1].split(b"\n")[:-1]
         ends = accumulate(len(line) + 1 for line in lines)
         begins = self._begins([decode_line(line) for line in lines], first)
@@ -156,7 +154,7 @@ class TextRecords:
         return [start for start in starts if start]
 
     def _begins(self, lines: Sequence[str], first: str) -> list[bool]:
-        """Return for each line whether it is the first one of a record."""
+        """Return for each line whether it is the first line of a record."""
         texts = [line.encode("utf-8", "replace").decode() for line in lines]
         return pl.Series(texts, dtype=pl.String).str.contains(first).to_list()
 
@@ -194,7 +192,7 @@ class TextRecords:
         return chunk, sum(piece.lines for piece in unmatched) if self._ignores else 0
 
     def _pieces(self, lines: Sequence[str], number: int) -> Iterator[_TextRecord]:
-        """Yield the records without blank lines at their ends. ``number``: that of the first line."""
+        """Yield the records without blank lines at their ends. ``number``: the number of the first line."""
         starts: Sequence[int] = range(len(lines))
         if self._first is not None:
             starts = [at for at, is_first in enumerate(self._begins(lines, self._first)) if is_first or not at]
@@ -237,7 +235,7 @@ def _skip_record(
     shown = shown_text(decode_line(buffer[:SHOWN]))
     offset, row, more = location.offset, location.row, buffer
     while not (end := records.first_length(buffer)) and more:
-        # The line feed of the last line stays, so that the buffer begins in a line that was skipped.
+        # The line feed of the last line stays in the buffer, which shows that its beginning was skipped.
         last = buffer.rfind(b"\n")
         count = last if last >= 0 and len(buffer) - last <= RECORD_BYTES else len(buffer)
         offset, row = offset + count, row + buffer.count(b"\n", 0, count)

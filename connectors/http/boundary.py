@@ -1,7 +1,9 @@
-"""The end of the last reading: the time or number up to which records were read, and which of them the service sends again.
+"""The end of the last reading: the time or number up to which records were read, and the records at this boundary.
 
-A service returns the records since a time with those of that time itself. A record of that time may be new, so the cursor names
-the records that were read: by a digest of their text, so that one that changed within the same time counts as new, too.
+The service sends the records at the boundary again.
+
+A service returns the records since a time, including records of that time itself. Such a record may be new, so the cursor names
+the records that were read: by a digest of their text, so that a record that changed within the same time counts as new, too.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from connectors.http.spool import Block, Spool, Stored, digest_of
 from ingestd.sdk import Cursor
 
 MOST = 10_000
-"""If more records would have to be named, none is: they are read again, and found to be unchanged."""
+"""If there are more such records, the cursor names none: they are read again, and found to be unchanged."""
 
 
 class Boundary:
-    """The end of what was read; it moves on with each block. ``cursor``: the stored one; an empty one is the beginning."""
+    """The boundary between read and new records; it moves on with each block.
+
+    ``cursor``: the stored cursor; empty: the beginning.
+    """
 
     def __init__(self, cursor: Cursor, *, overlap: float) -> None:
         seen = cursor.get("seen")
@@ -50,7 +55,7 @@ class Boundary:
         return [one for one in faulty if one.digest not in self._seen]
 
     def pass_over(self, block: Block) -> dict[str, object]:
-        """Move to the end of a block of `divide` and return what the cursor holds after it."""
+        """Move to the end of a block of `divide`, and return the members of the cursor after it."""
         if block:
             newest = block[-1][0].change
             if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):

@@ -25,7 +25,7 @@ class Faulty(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, kw_only=True):
-    """What a reading found. ``totals``: the numbers of all records that its pages named."""
+    """The result of a reading. ``totals``: the total numbers of records that its pages stated."""
 
     pages: int = 0
     bytes: int = 0
@@ -35,7 +35,10 @@ class Collected(msgspec.Struct, kw_only=True):
     faulty: list[Faulty] = msgspec.field(default_factory=list)
 
     def is_complete(self, keys: Iterable[str]) -> bool:
-        """Return whether no record can be missing although records may move between pages. ``keys``: those found."""
+        """Return whether no record can be missing although records may move between pages.
+
+        ``keys``: the keys that were found.
+        """
         distinct = len(set(keys)) + len(self.faulty)
         return self.pages == 1 or self.totals == {self.records} == {distinct}
 
@@ -51,7 +54,8 @@ async def collect(
 ) -> Collected:
     """Read the pages into ``spool``.
 
-    ``extra``: parameters of this reading. ``first``: the first page, if it is here already. ``most_pages``: end after them.
+    ``extra``: parameters of this reading. ``first``: the first page, if it was received already. ``most_pages``: end after this
+    number of pages.
 
     Raises:
         SourceUnavailable: a page can't be had now.
@@ -62,8 +66,8 @@ async def collect(
     target: str | None = paging.first(extra)
     visited: set[str] = set()
     while target is not None and (most_pages is None or found.pages < most_pages):
-        if target in visited:  # the service would be asked for ever
-            raise SourceBroken(f"{shown} leads from a page to one that was read already. Check page.")
+        if target in visited:  # pages would be requested forever
+            raise SourceBroken(f"{shown} leads from a page to a page that was read already. Check page.")
         visited.add(target)
         if found.pages == options.max_pages:
             raise SourceBroken(f"{shown} has more than {found.pages} pages. Request larger pages, or set max_pages.")

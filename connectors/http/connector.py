@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 _SAMPLE = 100
 _MOST_VALIDATORS = 100
-"""More pages are not asked one by one: the cursor would become large."""
-_MOVED = "The records of {url} moved while its pages were read, so no missing record was removed. The next reading tries again."
+"""If a reading has more pages, the cursor holds no validators, because it would become large."""
+_MOVED = "The records of {url} moved between its pages during the reading, so no entry was removed. The next reading tries again."
 
 
 class HttpConnector(Connector):
@@ -65,7 +65,7 @@ class HttpConnector(Connector):
         return [Partition(name=self._name(), snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield the records after the last page has arrived, so that a cut between pages leaves nothing half read."""
+        """Yield the records after the last page has arrived: a lost connection leaves no partial reading."""
         known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
         with closing(Spool()) as spool:
             yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
@@ -98,7 +98,7 @@ class HttpConnector(Connector):
             yield Step(name=name, outcome="failed", sentence=str(error))
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
-        """Return that only the schedule starts a reading, or that the service refused the credentials."""
+        """Return a sentence: only the schedule starts a reading, or the service refused the credentials."""
         if name != self._name():
             return None
         return self._refused or f"{display(self.options.url)} is read when its schedule says so, {self.options.mode}."
@@ -144,7 +144,10 @@ class HttpConnector(Connector):
             yield dataclasses.replace(batch, partial=not is_whole, cursor=end if batch.last else batch.cursor)
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
-        """Ask whether the pages of the last reading are the same; return the first page, if it was sent instead."""
+        """Return whether the service has the same pages as in the last reading.
+
+        Also return the first page, if it is a new one.
+        """
         for number, page in enumerate(pages):
             response = await self._exchange.get(page["target"], conditions(page))
             if response.status != 304:
@@ -186,7 +189,11 @@ class HttpConnector(Connector):
         cursor: Cursor,
         cursor_after: Callable[[Block], Cursor],
     ) -> Iterator[Batch]:
-        """Yield at least one batch. ``cursor``: that of the begin. ``cursor_after``: that after a block, called in order."""
+        """Yield at least one batch.
+
+        ``cursor``: the cursor at the begin. ``cursor_after`` is called with each block in order, and returns the cursor after
+        it.
+        """
         facts = {"http.url": display(self.options.url)}
         rejects = tuple(one.reject for one in faulty)
         blocks: Iterator[Block] = spool.blocks(chosen)
@@ -196,7 +203,8 @@ class HttpConnector(Connector):
             texts = [text for _, text in block]
             chunks = list(read_texts(texts, numbers, RECORD_BYTES, CELLS, unit="Item"))
             for number, chunk in enumerate(chunks, start=1):
-                # A block is cut only if its records have no common names; its earlier parts don't have its cursor yet.
+                # A block has several chunks only if its records have no common names. Only the last chunk gets the cursor of
+                # the block.
                 reached = cursor if number == len(chunks) else before
                 yield dataclasses.replace(
                     self._placed(chunk, block).to_batch(reached, facts), rejects=(*chunk.rejects, *rejects)

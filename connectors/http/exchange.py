@@ -63,7 +63,7 @@ class PageExchange:
         self._options = options
         self._origin = origin(options.url)
         self._token = ""
-        """Of the OAuth 2 server; empty: the next request fetches one."""
+        """The token of the OAuth 2 server; empty: the next request fetches one."""
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
@@ -72,7 +72,7 @@ class PageExchange:
         Waits at most a minute, three times, if the service asks for that.
 
         Raises:
-            SourceUnavailable: the service does not respond now, or with no data.
+            SourceUnavailable: the service does not respond now, or its response has no data.
             AccessRefused: the service refuses the credentials.
             SourceBroken: the address is wrong, or belongs to another service.
         """
@@ -99,7 +99,7 @@ class PageExchange:
             other, own = ("://".join(one[:2]) + f":{one[2]}" for one in (origin(url), self._origin))
             raise SourceBroken(
                 f"{display(self._options.url)} refers to {other}, which is not {own}. Nothing was sent there. "
-                "If that is right, set url to that address."
+                "If that other address is right, set url to it."
             )
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ class PageExchange:
     async def _fetch_token(self, auth: OAuthClientAuth) -> str:
         form = {"grant_type": "client_credentials"} | ({"scope": auth.scope} if auth.scope else {})
         headers = {
-            # As the values of a form, which RFC 6749, section 2.3.1, requires: a colon or a % would else be read otherwise.
+            # RFC 6749, section 2.3.1, requires the encoding of form values: otherwise a colon or a % would be misread.
             "authorization": _basic(quote_plus(auth.client_id), quote_plus(auth.client_secret.get_secret_value())),
             "accept": "application/json",
         }
@@ -193,7 +193,7 @@ class PageExchange:
 
 
 def validator_of(target: str, response: PageResponse) -> Validator | None:
-    """Return how to ask for changes of a page; None if the service says nothing certain."""
+    """Return the validator of a page; None if the service sends none that is certain."""
     etag = response.headers.get("etag", "").strip()
     if etag:
         return {"target": target, "etag": etag}

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
-from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-_Text = Annotated[str, Field(min_length=1)]
-_MODEL = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+from connectors.option_types import CaFile, ConnectorOptions, Text, Texts, as_tuple, checked_by, split_address
+
+
+def _check_url(url: str) -> None:
+    if split_address(url, ("http", "https"), credentials="auth").fragment:
+        raise ValueError("an address must not have a fragment (#)")
+
+
+_Url = Annotated[str, checked_by(_check_url)]
 
 PageKind: TypeAlias = Literal["auto", "single", "link", "next", "cursor", "offset", "page", "odata"]
 
 
-class PagingOptions(BaseModel):
+class PagingOptions(ConnectorOptions):
     """How the service divides its records into pages."""
-
-    model_config = _MODEL
 
     type: PageKind = Field(
         description=(
@@ -49,72 +52,63 @@ class PagingOptions(BaseModel):
         return self
 
 
-class NoAuth(BaseModel):
+class NoAuth(ConnectorOptions):
     """No credentials."""
 
-    model_config = _MODEL
     type: Literal["none"] = "none"
 
 
-class BasicAuth(BaseModel):
+class BasicAuth(ConnectorOptions):
     """A user and a password with each request."""
 
-    model_config = _MODEL
     type: Literal["basic"]
     user: str
     password: SecretStr
 
 
-class BearerAuth(BaseModel):
+class BearerAuth(ConnectorOptions):
     """A fixed token with each request."""
 
-    model_config = _MODEL
     type: Literal["bearer"]
     token: SecretStr
 
 
-class HeaderAuth(BaseModel):
-    """A header of the service's own with each request."""
+class HeaderAuth(ConnectorOptions):
+    """A header with each request that only this service defines."""
 
-    model_config = _MODEL
     type: Literal["header"]
     name: Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
     value: SecretStr
 
 
-class OAuthClientAuth(BaseModel):
+class OAuthClientAuth(ConnectorOptions):
     """A token of an OAuth 2 server, by client credentials; it is requested again when it ends or is refused."""
 
-    model_config = _MODEL
     type: Literal["oauth2-client"]
-    token_url: str = Field(description="The address at which the authorization server issues tokens.")
-    client_id: _Text
+    token_url: _Url = Field(description="The address at which the authorization server issues tokens.")
+    client_id: Text
     client_secret: SecretStr
     scope: str = ""
-
-    @field_validator("token_url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        return _checked_url(url)
 
 
 Auth: TypeAlias = Annotated[NoAuth | BasicAuth | BearerAuth | HeaderAuth | OAuthClientAuth, Field(discriminator="type")]
 
 
-class SinceOptions(BaseModel):
+class SinceOptions(ConnectorOptions):
     """How only the records since the last reading are requested."""
 
-    model_config = _MODEL
-
-    param: _Text = Field(
+    param: Text = Field(
         description="The query parameter that takes the time or number, such as modified_since or $filter."
     )
-    field: _Text = Field(description="The field of a record with its time or number of change; nested names by dots.")
+    field: Text = Field(description="The field of a record with its time or number of change; nested names by dots.")
     value: str = Field(
         default="{since}", description="The value of the parameter; {since} is replaced, as in Modified ge {since}."
     )
     start: str = Field(
-        default="", description="What the first reading requests; empty: everything, without the parameter."
+        default="",
+        description=(
+            "The value of the parameter for the first reading; empty: everything is requested, without the parameter."
+        ),
     )
     overlap: float = Field(
         default=0,
@@ -133,12 +127,10 @@ class SinceOptions(BaseModel):
         return value
 
 
-class HttpOptions(BaseModel):
+class HttpOptions(ConnectorOptions):
     """A resource of an HTTP service that returns records as JSON."""
 
-    model_config = _MODEL
-
-    url: str = Field(description="The address of the first page, without credentials.")
+    url: _Url = Field(description="The address of the first page, without credentials.")
     params: dict[str, SecretStr] = Field(
         default_factory=dict, description="Query parameters of every request; the values are treated as secrets."
     )
@@ -163,7 +155,7 @@ class HttpOptions(BaseModel):
     since: SinceOptions | None = Field(
         default=None, description="incremental: how records since the last reading are requested."
     )
-    key: _Text | Annotated[list[_Text], Field(min_length=1)] | None = Field(
+    key: Texts | None = Field(
         default=None,
         description=(
             "The field, or the fields, that identify a record; nested names by dots. A record that two pages hold is then read"
@@ -189,14 +181,7 @@ class HttpOptions(BaseModel):
     timeout_seconds: float = Field(
         default=30, gt=0, le=600, description="How long the service may be silent; a page may take ten times as long."
     )
-    ca_file: Path | None = Field(
-        default=None, description="A file with the certificates to trust, as PEM, instead of the system's."
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        return _checked_url(url)
+    ca_file: CaFile = None
 
     @field_validator("headers")
     @classmethod
@@ -223,9 +208,7 @@ class HttpOptions(BaseModel):
     @property
     def keys(self) -> tuple[str, ...]:
         """Return the fields of the key; empty if there is none."""
-        if self.key is None:
-            return ()
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return as_tuple(self.key)
 
     @property
     def paging(self) -> PagingOptions:
@@ -233,23 +216,8 @@ class HttpOptions(BaseModel):
         return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
 
     def identity(self) -> dict[str, Any]:
-        """Return what a cursor depends on: without secrets and limits."""
+        """Return the options that a cursor depends on: without secrets and limits."""
         return self.model_dump(
             mode="json",
             include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},
         )
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port_valid = parts.port != 0
-    except ValueError as error:
-        raise ValueError(f"{url!r} is no address: {error}") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_valid:
-        raise ValueError("an address begins with http:// or https:// and has a host")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("an address must not hold credentials; use auth")
-    if parts.fragment:
-        raise ValueError("an address must not have a fragment (#)")
-    return url

@@ -1,4 +1,4 @@
-"""A page as JSON: its records as they are written, and the address of the next page in each way of paging."""
+"""A page as JSON: its records as they are written, and the address of the next page for each kind of paging."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ODATA_RECORDS = ("value", "d.results", "d")
 
 
 class PageDocument:
-    """The body of a page. ``records``: the path of the array; empty: the document itself, or that of OData."""
+    """The body of a page. ``records``: the path of the array; empty: the document itself, or the array of OData."""
 
     def __init__(self, response: PageResponse, records: str, *, odata: bool = False) -> None:
         self._response = response
@@ -73,12 +73,12 @@ class PageDocument:
         return value if isinstance(value, str) else bytes(raw).decode()
 
     def number(self, path: str) -> int | None:
-        """Return a member that counts something; None if it is missing or no such number."""
+        """Return a member that counts something; None if it is missing or not a count."""
         text = self.text(path)
         return int(text) if text is not None and text.isdecimal() and len(text) < 16 else None
 
     def _raw(self, path: str) -> msgspec.Raw | None:
-        """Return the JSON text of a member; a name that contains dots itself, as those of OData, is found, too."""
+        """Return the JSON text of a member; a name that contains dots, as OData has them, is found, too."""
         return _member(msgspec.Raw(self._response.body), path.split("."))
 
     def _is_array(self, path: str) -> bool:
@@ -111,7 +111,7 @@ class Paging:
         """Return the address after the page at ``target``, which had ``records`` records; None at the end.
 
         Raises:
-            SourceBroken: what should lead to the next page is no address.
+            SourceBroken: the member that should lead to the next page is not an address.
         """
         kind, page = self._page.type, self._page
         self._records += records
@@ -144,7 +144,7 @@ class Paging:
                 continue
             if kind == "auto" and not _ADDRESS.match(text):
                 raise SourceBroken(
-                    f"{response.url} has a member {path} that is no address of a next page. If it is a token, set page: "
+                    f"{response.url} has a member {path} that is not an address of a next page. If it is a token, set page: "
                     f"{{type: cursor, path: {path}, param: …}}; if it has another meaning, page: single."
                 )
             return text

@@ -12,7 +12,7 @@ import msgspec
 from ingestd.sdk import parse_time
 
 Rank: TypeAlias = tuple[Decimal, str]
-"""A comparable value, in seconds since the epoch or as the number; and its kind, ``time`` or ``number``."""
+"""A value that can be compared: seconds since the epoch, or the number; and its kind, ``time`` or ``number``."""
 
 _NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
 _FRACTION = re.compile(r"[.,](\d+)")
@@ -55,7 +55,7 @@ def read_change(text: str | None) -> ChangeMark:
 
 
 def back(text: str, overlap: float) -> str:
-    """Return the value ``overlap`` seconds, or units of a number, before ``text``, in the same form."""
+    """Return the value that is ``overlap`` seconds (or units of the number) before ``text``, in the same form."""
     if not overlap:
         return text
     change = read_change(text)

@@ -14,7 +14,10 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in the file. ``key``: its key as ``id=7``, or empty. ``change``: its value of the field of change, if read."""
+    """A record in the file.
+
+    ``key``: its key as ``id=7``, or empty. ``change``: its value of the field `since`, if that was read.
+    """
 
     offset: int
     size: int
@@ -52,7 +55,7 @@ class Spool:
         return self._file.read(stored.size)
 
     def blocks(self, chosen: Sequence[Stored]) -> Iterator[Block]:
-        """Yield the chosen records in their order, with their texts, some MiB at a time; no empty block."""
+        """Yield the chosen records in their order, with their texts, in blocks of some MiB; no block is empty."""
         block: Block = []
         size = 0
         for stored in chosen:
@@ -65,7 +68,7 @@ class Spool:
             yield block
 
     def latest(self) -> list[Stored]:
-        """Return the last record of each key, and all records without one, in the order of the reading."""
+        """Return the last record of each key, and all records without a key, in the order of the reading."""
         last = {stored.key: stored.number for stored in self.stored if stored.key}
         return [stored for stored in self.stored if not stored.key or last[stored.key] == stored.number]
 

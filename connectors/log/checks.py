@@ -16,7 +16,7 @@ _NAMED = 5
 def run_checks(
     folder: LogFolder, names: LogNames, options: LogOptions, format_for: Callable[[str], object]
 ) -> Iterator[Step]:
-    """Yield the result of each check in order. If the folder can't be listed, it is the only one."""
+    """Yield the result of each check in order. If the folder can't be listed, that is the only result."""
     try:
         files = folder.files()
     except SourceUnavailable as error:
@@ -29,7 +29,7 @@ def run_checks(
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     if folder.unread:
         sentences = list(folder.unread.values())
-        more = [f"So are {len(sentences) - _NAMED} more."] if len(sentences) > _NAMED else []
+        more = [f"{len(sentences) - _NAMED} more links are not read."] if len(sentences) > _NAMED else []
         yield Step(name="links", outcome="failed", sentence=" ".join([*sentences[:_NAMED], *more]))
     logs = names.logs(files)
     listed = f": {list_names(logs)}" if logs else ""

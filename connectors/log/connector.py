@@ -74,17 +74,17 @@ class LogConnector(Connector):
         return [Partition(name=log, snapshot=False) for log in logs]
 
     def holds(self, name: str) -> bool:
-        """Return True if a file of the log exists, also if that is a rotated one."""
+        """Return True if a file of the log exists, also if only a rotated file exists."""
         return name in self._names.logs(self._folder.files())
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole records written since ``cursor``, first of rotated files, then of the current one."""
+        """Yield the whole records written since ``cursor``, first of rotated files, then of the current file."""
         log = partition.name
         self._pending.reset(log)
         yield from mark_last(self._batches(log, cursor))
 
     def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield what can be read now; what follows a file that changes meanwhile is read later."""
+        """Yield the rows that can be read now. If a file changes meanwhile, the files after it are read later."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -140,8 +140,8 @@ class LogConnector(Connector):
                         yield step.chunk.to_batch(now.to_token(), _facts(log, file.name, identity)), now
             except PackedFileDamaged as error:
                 sentence = (
-                    f"{file.name} can't be unpacked to its end yet. {log} is read on once it can, or after"
-                    f" {self.options.idle_seconds:g} seconds without it (idle_seconds)."
+                    f"{file.name} can't be unpacked to its end yet. {log} is read on once the file can be unpacked, or after"
+                    f" {self.options.idle_seconds:g} seconds without that file (idle_seconds)."
                 )
                 if not self._pending.is_overdue(log, file.part, identity, sentence=sentence):
                     break  # the later files come after it
@@ -162,7 +162,8 @@ class LogConnector(Connector):
     def _report_lost(self, log: str, lost: CursorPart) -> None:
         self.context.log(
             f"{log} no longer begins with the {lost.offset} bytes that were read of it, and no rotated file in"
-            f" {self._folder.path} does. It is read from its start. Lines that were written after the last reading and before it"
+            f" {self._folder.path} does. It is read from its start. Lines that were written after the last"
+            " reading and before the file"
             " was cut or replaced are missed. Keep rotated files in the folder, under names that the setting rotated matches."
         )
 
@@ -231,7 +232,7 @@ class LogConnector(Connector):
 
 
 def _started(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
-    """Return the parts with a position to remember: something of them was read."""
+    """Return the parts with a read position. Nothing was read of the rest."""
     return tuple(part for part in parts if part.offset or part.half)
 
 

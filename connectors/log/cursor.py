@@ -13,7 +13,7 @@ from ingestd.sdk import Cursor
 
 _MARKS = 16
 _LOST = 16
-"""The number of lost files that are remembered, because one may return under another name or packed."""
+"""The number of lost files that are remembered, because a lost file may return under another name or packed."""
 
 
 class LogColumns(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,7 +48,8 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     ``size``, ``mtime_ns`` and ``ctime_ns``: the file's status at its last reading.
     ``offset`` and ``sha256``: the position up to which it was read, and the hash of that text. ``marks``: earlier such pairs.
     ``half``: the number of bytes after ``offset`` that were read as a line without a line end, the row after ``half_row``.
-    ``skips``: the bytes up to the next line end belong to a line that was rejected for its size.
+    ``skips``: the bytes up to the next line end belong to a line that was rejected for its size; ``skips_lines``: the lines up
+    to the next record belong to such a record.
     ``rotated``: the file is no longer written. ``lost``: the file was not found, and that was reported.
     ``packed``: the file is read unpacked, and offsets count unpacked bytes. ``done``: it was unpacked to its end.
     """
@@ -64,6 +65,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     half: int = 0
     half_row: int = 0
     skips: bool = False
+    skips_lines: bool = False
     rotated: bool = False
     packed: bool = False
     done: bool = False
@@ -77,7 +79,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     @property
     def has_rows(self) -> bool:
-        """True if more was read than the header, which other files share."""
+        """True if more than the header was read. Other files may have the same header."""
         return self.top is not None and self.offset > self.top.end
 
     @property
@@ -86,7 +88,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return self.rotated and (self.done if self.packed else self.offset + self.half == self.size)
 
     def is_unchanged(self, identity: Identity) -> bool:
-        """Return True if nothing suggests that the file holds more than was read."""
+        """Return True if the status of the file shows no unread content."""
         if (self.size, self.mtime_ns) != (identity.size, identity.mtime_ns):
             return False
         # A packed file is not written again. Its time of change differs because it was renamed.
@@ -110,6 +112,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             offset=offset,
             sha256=sha256,
             skips=self.skips and is_whole,
+            skips_lines=self.skips_lines and is_whole,
             half=self.half if is_whole else 0,
             half_row=self.half_row if is_whole else 0,
             marks=tuple(mark for mark in self.marks if mark[0] < offset),

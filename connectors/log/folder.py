@@ -12,6 +12,7 @@ from connectors.beneath import Folder, NotRegularFile, RootedPath
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, real_path
 from connectors.log.names import LogNames
+from connectors.utf8 import is_utf8
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
@@ -19,8 +20,8 @@ class LogFolder:
     """One folder.
 
     A link with the name of a log is the log's file if it leads to a file of the folder that belongs to no other log. That file
-    has the name of the link then. As of the last listing, ``unread`` says why other such links are not read, by name, and
-    ``repeated`` names those that lead to a file that is read under another name.
+    then has the name of the link. ``unread``: why other links with the name of a log are not read, by name, at the last
+    listing. ``repeated``: the links to a file that is read under another name.
     """
 
     def __init__(self, path: Path, names: LogNames) -> None:
@@ -42,13 +43,13 @@ class LogFolder:
             with Folder.open_root(self.path) as folder, folder.entries() as entries:
                 for entry in entries:
                     try:
-                        if entry.is_symlink() and self._names.is_log(entry.name) and _is_utf8(entry.name):
+                        if entry.is_symlink() and self._names.is_log(entry.name) and is_utf8(entry.name):
                             links[entry.name] = folder.read_link(entry.name)
                             continue
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # removed since the folder was listed
-                    if stat.S_ISREG(status.st_mode) and _is_utf8(entry.name):
+                    if stat.S_ISREG(status.st_mode) and is_utf8(entry.name):
                         found[entry.name] = Identity.from_status(status)
         except OSError as error:
             raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
@@ -56,7 +57,7 @@ class LogFolder:
         return found
 
     def _follow_links(self, found: dict[str, Identity], links: Mapping[str, str]) -> None:
-        """Give the targets of links the names of these. ``links``: the paths to which they lead, by name."""
+        """Give the targets of links the names of the links. ``links``: the paths to which they lead, by name."""
         targets: dict[str, str] = {}
         unread: dict[str, str] = {}
         repeated: dict[str, str] = {}
@@ -76,7 +77,7 @@ class LogFolder:
         self._targets, self.unread, self.repeated = targets, unread, repeated
 
     def link_to(self, base: str) -> str:
-        """Return the name of the link that leads to a file; the name itself if none does."""
+        """Return the name of the link that leads to a file; the name itself if no link does."""
         return next((name for name, target in self._targets.items() if target == base), base)
 
     def _place(self, name: str) -> RootedPath:
@@ -111,11 +112,3 @@ class LogFolder:
             os.close(descriptor)
             return None
         return os.fdopen(descriptor, "rb", buffering=0)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

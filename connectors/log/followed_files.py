@@ -1,6 +1,6 @@
 """The files that this process follows, so that only the end of a file is read after an append.
 
-A running hash of what was read, the prefix, proves that a file is still the same one.
+A running hash of the part that was read, the prefix, proves that a file is still the same file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_common_prefix(
     """Return the longest proven prefix that ``file`` shares with another file: offset and hash.
 
     The first ``offset`` bytes of the other file have the hash ``sha256``; ``marks`` are earlier such pairs. If ``file`` is
-    shorter, as a copy made a moment earlier, the result is the last of its marks. None: nothing is proven.
+    shorter, for example a copy made a moment earlier, the result is the last mark within it. None: nothing is proven.
     """
     prefix, proven = Prefix(), None
     for at, expected in (*sorted(marks), (offset, sha256)):
@@ -90,8 +90,8 @@ def starts_with(longer: BinaryIO, shorter: BinaryIO) -> bool:
 class FollowedFiles:
     """Prefixes and row readers of the followed files. Kept in memory only; found again by reading.
 
-    ``damaged``: packed files that can't be unpacked as they are. ``copies``: files that are copies of the beginning of another
-    file, with the device and inode of that file.
+    ``damaged``: packed files that can't be unpacked in their present state. ``copies``: files that are copies of the beginning
+    of another file, with the device and inode of that file.
     """
 
     def __init__(self) -> None:
@@ -101,9 +101,11 @@ class FollowedFiles:
         self.copies: dict[Identity, tuple[int, int]] = {}
 
     def prefix(self, part: CursorPart, file: io.FileIO) -> Prefix | None:
-        """Return the proof that ``file`` begins with what was read of ``part``, with the file at its end.
+        """Return the proof that ``file`` begins with the content that was read of ``part``.
 
-        The result is None if it does not.
+        The file is then at the end of this content.
+
+        The result is None if the file begins with other content.
         """
         known = self._prefixes.get(part.id)
         if known is not None and known.offset == part.offset and known.sha256 == part.sha256:

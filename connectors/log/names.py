@@ -34,11 +34,11 @@ class LogNames:
         self._logs: dict[str, str | None] = {}
 
     def is_log(self, name: str) -> bool:
-        """Return True if a file of this name is one that is being written."""
+        """Return True if a file of this name is the current file of a log."""
         return self._log_name(name) is not None
 
     def _log_name(self, name: str) -> str | None:
-        """Return the name of the log that a file of this name is; None if it is no log."""
+        """Return the name of the log with a current file of this name; None if there is no such log."""
         if holds_no_data(name):
             return None
         if any(self._matches(name, pattern) for pattern in self._wildcards):
@@ -56,7 +56,7 @@ class LogNames:
         return any(self._matches(candidate, pattern) for candidate in (name, inner_name(name)) for pattern in globs)
 
     def log_of(self, name: str) -> str | None:
-        """Return the log to which a file belongs, the one with the longest name; None if it belongs to none."""
+        """Return the log to which a file belongs; if several match, the log with the longest name; None if no log matches."""
         try:
             return self._logs[name]
         except KeyError:

@@ -6,31 +6,29 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from connectors.formats.csv import Csv
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.text_lines import TextLines
 from connectors.log.names import NAME, WILDCARD
+from connectors.option_types import ConnectorOptions, Texts, Watch, as_tuple
 
-_Text = Annotated[str, Field(min_length=1)]
 _OPEN_END = re.compile(r"[*?\]]$")
 
 
-class LogOptions(BaseModel):
+class LogOptions(ConnectorOptions):
     """Files to which lines are appended; relative paths start at the configuration file's folder."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
     path: Path = Field(description="The folder in which the logs and their rotated files are.")
-    pattern: _Text | Annotated[list[_Text], Field(min_length=1)] = Field(
+    pattern: Texts = Field(
         default=["*.csv", "*.tsv", "*.tab", "*.ndjson", "*.jsonl"],
         description=(
             "The names of files that are being written, as a glob or a list of globs: each file is a log. It must not match the"
             " names of rotated files."
         ),
     )
-    rotated: _Text | Annotated[list[_Text], Field(min_length=1)] = Field(
+    rotated: Texts = Field(
         default=[f"{NAME}.*", f"{NAME}-*"],
         description=(
             "The names of the rotated files of a log, as a glob or a list of globs. A rotated file may be packed (.gz, .bz2,"
@@ -49,10 +47,7 @@ class LogOptions(BaseModel):
             " line is rejected, and the lines below it are read."
         ),
     )
-    watch: Literal["auto", "events", "polling"] = Field(
-        default="auto",
-        description="How new lines are noticed; as for the connector directory.",
-    )
+    watch: Watch = Field(default="auto", description="How new lines are noticed; as for the connector directory.")
     poll_seconds: float = Field(default=1, gt=0, description="How often the logs are checked if there are no events.")
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the logs are checked besides events, for changes that they missed."
@@ -85,12 +80,12 @@ class LogOptions(BaseModel):
     @property
     def patterns(self) -> tuple[str, ...]:
         """The globs of logs, always as a tuple."""
-        return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
+        return as_tuple(self.pattern)
 
     @property
     def rotations(self) -> tuple[str, ...]:
         """The globs of rotated files, always as a tuple."""
-        return (self.rotated,) if isinstance(self.rotated, str) else tuple(self.rotated)
+        return as_tuple(self.rotated)
 
     @property
     def only_log(self) -> str | None:

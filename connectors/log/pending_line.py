@@ -43,10 +43,10 @@ class PendingLines:
     def is_overdue(
         self, log: str, part: CursorPart, identity: Identity, *, quoted: bool = False, sentence: str = ""
     ) -> bool:
-        """Return True if what follows ``part`` has waited long enough; else record that it waits.
+        """Return True if the text after ``part`` has waited long enough; else record that it waits.
 
-        A line waits from the last write to its file, an open quote from when it was first seen. ``sentence`` describes
-        anything else that waits.
+        A line waits from the last write to its file, an open quote from when it was first seen. ``sentence`` describes another
+        reason to wait.
         """
         key, now = (log, part.id, part.offset), self._context.elapsed()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
@@ -67,10 +67,10 @@ class PendingLines:
         return False
 
     def hold(self, log: str) -> None:
-        """Record that the last line waits for its end, however long, because it is no valid record as it is."""
+        """Record that the last line waits for its end, however long, because it is not a valid record yet."""
         self._sentences[log] = (
-            f"The last row of {log} is not complete, such as one without a line end and with too few fields. It is read once"
-            " it is completed, or as it is once the log is rotated."
+            f"The last row of {log} is not complete: for example, it has no line end and too few fields. It is read when it is"
+            " complete, or unchanged after the log is rotated."
         )
 
     def next_seconds(self) -> float | None:
@@ -78,7 +78,7 @@ class PendingLines:
         return max(0.0, min(self._until.values()) - self._context.elapsed()) if self._until else None
 
     def sentence(self, log: str) -> str | None:
-        """Return what waits in a log; None if nothing does."""
+        """Return the sentence on the line that waits in a log; None if no line waits."""
         return self._sentences.get(log)
 
     def _wait(self, log: str, until: float, sentence: str) -> None:

@@ -1,8 +1,8 @@
 """Rotation: which file is which after renames, copies and packing, and the order of reading.
 
-A file is recognised by device and inode, and only if it still begins with what was read of it. A file that is not found in
-that way was packed, copied or cut. It is searched for among the rotated files by the hash of what was read. The first bytes
-alone prove nothing, because all files of one program begin with the same header.
+A file is recognised by device and inode, and only if it still begins with the content that was read. A file that is not found
+in that way was packed, copied or cut. It is searched for among the rotated files by the hash of the content that was read. The
+first bytes alone prove nothing, because all files of one program begin with the same header.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileMatcher:
-    """Compares what was read of a log with the files in its folder."""
+    """Compares the parts of a log that were read with the files in its folder."""
 
     def __init__(self, folder: LogFolder, names: LogNames, followed: FollowedFiles) -> None:
         self._folder = folder
@@ -67,7 +67,7 @@ class FileMatcher:
         raise FilesChanging
 
     def _candidates(self, log: str) -> Mapping[str, Identity]:
-        """Return the files of this log and those of no log, because a rotated file may have a name that is not configured."""
+        """Return the files that belong to this log or to no log: a rotated file may have a name that is not configured."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
@@ -80,7 +80,7 @@ class FileMatcher:
             if name in claimed or not files[name].size or _is_being_packed(name, files):
                 continue
             moved = self._find_moved(known, name, files[name], whole=True)
-            if moved is None and name != current:  # the current file is no copy, it only has the same beginning
+            if moved is None and name != current:  # the current file is not a copy; it only has the same beginning
                 if self._is_copy(current, name, files, known):
                     continue
                 moved = self._find_moved(known, name, files[name], whole=False)
@@ -93,8 +93,11 @@ class FileMatcher:
                 new.append(MatchedFile(part=part, name=name))
         last = log_cursor.parts[-1] if log_cursor.parts else None
         is_lost = last is not None and not known[-1].name and last.has_rows and not (last.lost or last.is_complete)
-        known = [matched if matched.name else _mark_lost(matched) for matched in known]
-        # The sort keeps the order of the other files and moves the current one to the end.
+        known = [
+            matched if matched.name else MatchedFile(part=replace(matched.part, lost=True), name="")
+            for matched in known
+        ]
+        # The sort keeps the order of the other files and moves the current file to the end.
         ordered = sorted([*known, *new], key=lambda matched: matched.name == current)
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
@@ -126,9 +129,8 @@ class FileMatcher:
             return False
         has_same_time = (part.size, part.mtime_ns) == (identity.size, identity.mtime_ns)
         if has_same_time and not is_proven and identity.size < COMPARED_BYTES:
-            self._followed.forget(
-                part.id
-            )  # renamed, or replaced by a file of this size and time: all of it is compared
+            # It was renamed, or replaced by a file of this size and time: the whole content is compared.
+            self._followed.forget(part.id)
         file = self._folder.open(name, identity)
         if file is None:
             raise FilesChanging
@@ -138,9 +140,9 @@ class FileMatcher:
     def _find_moved(
         self, known: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
-        """Return the lost file with its content in the file ``name``, the latest first; None if there is none.
+        """Return the lost file with its content in the file ``name``, the latest lost file first; None if there is none.
 
-        ``whole``: all of what was read must be there. Else some of it is enough: a copy may lack the last lines.
+        ``whole``: the file must have all of the content that was read. Else a part is enough: a copy may lack the last lines.
         """
         for at in reversed(range(len(known))):
             part = known[at].part
@@ -169,7 +171,7 @@ class FileMatcher:
                 return None
 
     def _is_copy(self, current: str, name: str, files: Mapping[str, Identity], known: list[MatchedFile]) -> bool:
-        """Return True if another existing file of the log begins with all of this one."""
+        """Return True if another existing file of the log begins with the whole content of this file."""
         if packed_suffix(name):
             return False
         existing = {matched.part.id: matched for matched in known if matched.name and not matched.part.packed}
@@ -200,7 +202,3 @@ class FileMatcher:
 
 def _is_being_packed(name: str, files: Mapping[str, Identity]) -> bool:
     return bool(packed_suffix(name)) and inner_name(name) in files
-
-
-def _mark_lost(matched: MatchedFile) -> MatchedFile:
-    return MatchedFile(part=replace(matched.part, lost=True), name="")

@@ -43,7 +43,7 @@ def growable_format(name: str, configured: str | Format | None) -> GrowableForma
     """Return the format of the log ``name``, which must be one for files that grow.
 
     Raises:
-        SourceBroken: it is not: the suffix of the name is of no such format, or of a packed file.
+        SourceBroken: the suffix of the name belongs to another format, or to a packed file.
     """
     found = resolve_format(name, configured, among=_GROWABLE)
     if isinstance(found, _GROWABLE):
@@ -54,8 +54,8 @@ def growable_format(name: str, configured: str | Format | None) -> GrowableForma
 def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogColumns = NO_COLUMNS) -> FileTop | None:
     """Return the top of a file that begins with ``buffer``.
 
-    The result is None if the buffer does not hold all of it yet. ``known``: the columns of the log's earlier files. A
-    program that writes its header once writes none into a file that was cut (copytruncate). So the content decides whether
+    The result is None if the buffer does not hold all of it yet. ``known``: the columns of the log's earlier files. A program
+    that writes its header only once writes no header into a file that was cut (copytruncate). So the content decides whether
     the first row is a header.
 
     Raises:
@@ -85,21 +85,21 @@ def create_row_reader(file_format: GrowableFormat, top: FileTop, head: bytes, na
 
 
 class LineScanner:
-    """Finds the ends of lines in one encoding. ``width``: the number of bytes of a line feed."""
+    """Finds the ends of lines in one encoding. ``feed``: a line feed; ``width``: the number of its bytes."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding: Encoding = encoding_by_name(encoding)
         wide = {"utf-16": 2, "utf-32": 4}.get(self._encoding.codec[:6], 1)
-        self._feed = (10).to_bytes(wide, "big" if self._encoding.codec.endswith("be") else "little")
+        self.feed = (10).to_bytes(wide, "big" if self._encoding.codec.endswith("be") else "little")
         self.width = wide
         self.encoding = self._encoding.name
         self.is_utf8 = self._encoding.is_utf8
 
     def last_end(self, data: bytes) -> int:
         """Return the offset after the last line feed; 0 if there is none."""
-        at = data.rfind(self._feed)
+        at = data.rfind(self.feed)
         while at >= 0 and at % self.width:
-            at = data.rfind(self._feed, 0, at + self.width - 1)
+            at = data.rfind(self.feed, 0, at + self.width - 1)
         return at + self.width if at >= 0 else 0
 
     def end_of(self, data: bytes, count: int) -> int:
@@ -111,9 +111,9 @@ class LineScanner:
 
     def first_end(self, data: bytes, start: int = 0) -> int:
         """Return the offset after the first line feed from ``start`` on; 0 if there is none."""
-        at = data.find(self._feed, start)
+        at = data.find(self.feed, start)
         while at >= 0 and at % self.width:
-            at = data.find(self._feed, at + 1)
+            at = data.find(self.feed, at + 1)
         return at + self.width if at >= 0 else 0
 
     def utf8(self, data: bytes) -> bytes:
@@ -127,8 +127,8 @@ class LineScanner:
 class RowReader(ABC):
     """Reads the rows of one file from bytes that begin at a record.
 
-    ``facts``: what the top of the file shows; every chunk has them. ``columns``: those of CSV. ``ends_with_next``: a record
-    of whole lines may continue, so only the next one ends it, or time.
+    ``facts``: the facts in the top of the file; every chunk has them. ``columns``: the columns of CSV. ``ends_with_next``: a
+    record of whole lines may continue. So it ends when the next record begins, or after a time.
     """
 
     facts: dict[str, str]
@@ -181,7 +181,7 @@ class RowReader(ABC):
         )
 
     def source_offset(self, buffer: bytes, text: bytes, end: int) -> int:
-        """Return the offset in the buffer of an offset in its text as UTF-8, which is one after a line feed."""
+        """Return the offset in the buffer of an offset in its text as UTF-8, which must follow a line feed."""
         return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
 
 
@@ -282,7 +282,7 @@ def _parse_csv_top(
     any_records = next((records for records in samples.values() if records), [])
     if not any_records:
         return None
-    # Only the first row decides, so that the result does not depend on how much was written before the first reading.
+    # Only the first row decides. So the result does not depend on the number of rows at the first reading.
     header_row = file_format.header_row or any_records[0][0]
     delimiter = dialect.delimiter or _choose_delimiter(samples, header_row, file_format, known)
 
@@ -318,7 +318,7 @@ def _choose_delimiter(
 ) -> str:
     """Return the delimiter that gives the first row as many fields as the known header.
 
-    Without such a delimiter, it is the one that fits best.
+    If there is no such delimiter, return the delimiter that fits best.
     """
     for mark, records in samples.items():
         if known.names and file_format.columns is None and records and len(records[0][1]) == len(known.names) > 1:

@@ -37,13 +37,13 @@ class TailStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why. What was read before remains valid."""
+    """A packed file can't be unpacked to its end; the message says why. The rows that were read before remain valid."""
 
 
 class LogFollower(msgspec.Struct, kw_only=True):
     """Reads new records of the files of one log.
 
-    ``columns``: those of its last header so far. ``pending``: since when its last lines without a line end wait.
+    ``columns``: the columns of its last header so far. ``pending``: the time from which on its last lines wait for a line end.
     """
 
     log: str
@@ -59,7 +59,7 @@ class LogFollower(msgspec.Struct, kw_only=True):
         Raises:
             FilesChanging: the file was replaced or cut meanwhile.
             SourceBroken: its beginning can't be read.
-            PackedFileDamaged: it can't be unpacked, or is still being packed.
+            PackedFileDamaged: the file can't be unpacked, or is still being packed.
         """
         part, name = matched.part, matched.name
         is_old = time.time() - identity.mtime_ns / 1e9 > _GRANULARITY_SECONDS
@@ -115,6 +115,8 @@ class _TailPass:
                 part, row = self._read_top(part, row)
             elif part.skips:
                 part = self._skip_line(part, self._row_reader(part))
+            elif part.skips_lines:
+                part, row = self._skip_lines(part, row, self._row_reader(part))
             else:
                 for step in self._read_records(part, row, self._row_reader(part)):
                     part, row = step.part, step.row
@@ -190,6 +192,18 @@ class _TailPass:
         count = len(self._buffer) - len(self._buffer) % reader.lines.width
         return self._advance(part, count) if count else part
 
+    def _skip_lines(self, part: CursorPart, row: int, reader: RowReader) -> tuple[CursorPart, int]:
+        """Skip the other lines of a record that was rejected for its size, up to the next record."""
+        buffer, lines = self._buffer, reader.lines
+        next_record = reader.first_length(lines.feed + buffer)  # the buffer may begin with it
+        count = next_record - lines.width if next_record else lines.last_end(buffer)
+        is_over = next_record or (self._ended and not count and (part.rotated or part.packed))
+        row += lines.utf8(buffer[:count]).count(b"\n")
+        if is_cut := not is_over and not count and len(buffer) > RECORD_BYTES:
+            count, row = len(buffer) - len(buffer) % lines.width, row + 1
+        part = self._advance(part, count) if count else part
+        return replace(part, skips=is_cut, skips_lines=not is_over), row
+
     def _read_records(self, part: CursorPart, row: int, reader: RowReader) -> Iterator[TailStep]:
         """Yield the whole records of the buffer, or a line that has waited too long for its end."""
         before = part.half_row if part.half else row
@@ -201,7 +215,7 @@ class _TailPass:
         elif len(self._buffer) > RECORD_BYTES or (
             self._ended and line and not reader.ends_with_next and self._is_overdue(part, quoted=True)
         ):
-            if reader.ends_with_next:  # its other lines would be read again and again otherwise
+            if reader.ends_with_next:  # otherwise its other lines would be read again and again
                 line = reader.lines.last_end(self._buffer)
             count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
@@ -209,7 +223,7 @@ class _TailPass:
                 chunks = iter((reader.reject_open_quote(text, before, self._follower.pending.idle_seconds),))
             else:
                 chunks = iter((reader.reject_too_large(text, before),))
-            after = replace(self._advance(part, count), skips=not line)
+            after = replace(self._advance(part, count), skips=not line, skips_lines=reader.ends_with_next)
         elif (
             self._ended
             and (not line or reader.ends_with_next)
@@ -219,7 +233,8 @@ class _TailPass:
             chunks = reader.read(self._buffer, before)
             if not part.rotated and not part.packed:
                 found = list(chunks)
-                if any(chunk.rejects for chunk in found):  # such as too few fields: the rest of it is expected
+                # It has too few fields, for example: the rest of the record is expected.
+                if any(chunk.rejects for chunk in found):
                     self._follower.pending.hold(self._follower.log)
                     return
                 chunks = iter(found)

@@ -31,14 +31,14 @@ _END_SECONDS = 1.0
 _CREDENTIALS = {0x86, 0x87, 0x8A, 0x8C}
 """Bad user name or password, not authorized, banned, bad authentication method."""
 _VERSION_REFUSED = 0x84
-_NEVER = {_VERSION_REFUSED: "Set version to one that it speaks.", 0x85: "Set another client_id."}
+_NEVER = {_VERSION_REFUSED: "Set version to a version that it supports.", 0x85: "Set another client_id."}
 _TAKEN_OVER = 0x8E
 _TAKEN_OVER_SECONDS = 60.0
 _QOS_NOT_SUPPORTED = 0x9B
 _OTHER_NAME = {62, 64}
-"""Codes of OpenSSL: the host name or the address is not that of the certificate."""
+"""Codes of OpenSSL: the certificate is for another host name or address."""
 _OVERHEAD = 2**20
-"""What a packet may hold besides its payload: topic and properties."""
+"""The maximum size of a packet without its payload: topic and properties."""
 
 
 class BrokerAccessRefused(SourceBroken):
@@ -46,15 +46,15 @@ class BrokerAccessRefused(SourceBroken):
 
 
 class BrokerVersionRefused(SourceBroken):
-    """The broker does not speak the version of MQTT."""
+    """The broker does not support the version of MQTT."""
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
     """A message of a topic.
 
-    ``facts``: those of its topic; None: it is acknowledged and not read. ``payload``: its content, or the first bytes if
-    ``size`` is larger than the limit. ``arrived``: seconds of the source's clock. ``packet``: its number at the broker while it
-    is not acknowledged; meaningless for ``qos`` 0. ``repeated``: the broker may have sent it before.
+    ``facts``: the facts of its topic; None: the message is acknowledged and not read. ``payload``: its content, or the first
+    bytes if ``size`` is larger than the limit. ``arrived``: seconds of the source's clock. ``packet``: its number at the broker
+    while it is not acknowledged; meaningless for ``qos`` 0. ``repeated``: the broker may have sent it before.
     """
 
     connection: BrokerConnection
@@ -69,7 +69,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return what distinguishes two messages with one packet number."""
+        """Return a value that distinguishes two messages with the same packet number."""
         found = hashlib.blake2b(self.topic.encode("utf-8", "surrogateescape"), digest_size=8)
         found.update(b"\0%d\0" % self.size)
         found.update(self.payload)
@@ -82,7 +82,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ClosingSocket(ssl.SSLSocket):
-    """Closed if the handshake fails; the library forgets it then."""
+    """It is closed here if the handshake fails, because the library does not close it."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -93,11 +93,13 @@ class _ClosingSocket(ssl.SSLSocket):
 
 
 class BrokerConnection:
-    """Over paho-mqtt, with a thread of its own that calls ``receive`` for each message, and ``ended`` if the broker ends it.
+    """A connection by paho-mqtt.
 
-    ``client_id``: the session; empty: a new one, without memory. A new object is made for each connection, so that an
-    acknowledgement can only be sent on the connection of its message. ``version``: of MQTT. ``ended`` is also called when the
-    broker has confirmed the subscriptions.
+    Its thread calls ``receive`` for each message, and ``ended`` if the broker ends the connection.
+
+    ``client_id``: the session; empty: a new session that the broker does not keep. A new object is made for each connection, so
+    that an acknowledgement can only be sent on the connection of its message. ``version``: the version of MQTT. ``ended`` is
+    also called when the broker has confirmed the subscriptions.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class BrokerConnection:
         self._is_kept = bool(client_id)
         self._wanted: Mapping[str, int] = {}
         self._subscribed_by = 0.0
-        """When the confirmation of the subscriptions is too late, by `time.monotonic`."""
+        """The time by `time.monotonic` after which the confirmation of the subscriptions is too late."""
         self._packets: list[int] = []
         self.session_present = False
         """Whether the broker had the session; known after `open`."""
@@ -125,7 +127,7 @@ class BrokerConnection:
         """Why the connection ended or failed."""
         self.retry_after = 0.0
         self.is_unanswered = False
-        """Whether a broker, as far as it is known, ended the connection instead of a response."""
+        """Whether a broker seems to have ended the connection instead of sending a response."""
         self._is_known = False
         """Whether it is known why the connection failed, or a broker has responded."""
         self._refusal: SourceBroken | None = None
@@ -176,10 +178,10 @@ class BrokerConnection:
         """Connect and wait for the broker's response.
 
         Raises:
-            SourceUnavailable: there is none now, or `close` was called.
+            SourceUnavailable: the broker does not respond now, or `close` was called.
             BrokerAccessRefused: the broker refused the credentials.
-            BrokerVersionRefused: it does not speak this version.
-            SourceBroken: it will never accept this client as configured.
+            BrokerVersionRefused: the broker does not support this version.
+            SourceBroken: the broker never accepts this client as it is configured.
         """
         more: dict[str, Any] = {}
         if self.version == "5":
@@ -213,7 +215,7 @@ class BrokerConnection:
         """Request the subscriptions by filter with QoS, and ``remove`` others; `granted` has the response.
 
         It does not wait: a broker may send the confirmation only after messages that wait were acknowledged. ``retained``: the
-        broker sends retained messages for new subscriptions; MQTT 3.1.1 sends them for each one.
+        broker sends retained messages for new subscriptions; brokers with MQTT 3.1.1 send them for each subscription.
 
         Raises:
             SourceUnavailable: the connection ended.
@@ -235,7 +237,7 @@ class BrokerConnection:
             self._packets = [packet for _, packet in requests]
 
     def granted(self) -> list[str] | None:
-        """Return what the broker granted less than asked; None while it has not confirmed the subscriptions.
+        """Return a sentence if the broker granted less than was requested; None until it has confirmed the subscriptions.
 
         Raises:
             SourceBroken: the broker refused a filter.
@@ -262,7 +264,7 @@ class BrokerConnection:
         return lower
 
     def wait_until_granted(self) -> list[str]:
-        """Return what `granted` returns, when the broker has responded; for a connection that takes no messages."""
+        """Wait for the broker's response, and return the result of `granted`; for a connection that takes no messages."""
         with self._changed:
             while True:
                 found = self.granted()
@@ -282,7 +284,7 @@ class BrokerConnection:
             return self.was_up and not self._has_ended
 
     def close(self) -> None:
-        """Send what waits, such as acknowledgements, and disconnect; wait at most a second."""
+        """Send waiting packets, such as acknowledgements, and disconnect; wait at most a second."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -291,7 +293,7 @@ class BrokerConnection:
             with self._changed:
                 self._changed.wait_for(lambda: self._has_ended, _END_SECONDS)
 
-    # The thread of the library calls what follows.
+    # The thread of the library calls the following methods.
 
     def _on_socket_open(self, *_: object) -> None:
         if self._is_closing:
@@ -337,7 +339,7 @@ class BrokerConnection:
             self.retry_after = _TAKEN_OVER_SECONDS
             self._end(
                 f"Another client connected to {self._options.address} with the same client id, so the broker ended this"
-                " connection. Give each of them its own client_id."
+                " connection. Give each client a different client_id."
             )
         elif flags.is_disconnect_packet_from_server and code.value == _QOS_NOT_SUPPORTED:
             self._end(f"The broker {self._options.address} does not support this QoS. Set qos: 0.")

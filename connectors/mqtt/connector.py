@@ -16,6 +16,7 @@ from connectors.mqtt.records import RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
 from connectors.mqtt.session import SessionFile, StoredState
 from ingestd.sdk import (
+    Acknowledgement,
     Batch,
     ConnectionHealth,
     Connector,
@@ -32,32 +33,33 @@ if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
 
 _UNCONFIRMED = -1
-"""The QoS of a filter that was requested: the broker may have it or not."""
+"""The QoS of a filter that was requested: the broker may have received the request or not."""
 _LOST_WITH_3 = (
-    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
-    " the last 200 are recognized if it repeats them. Its refusals have no reason."
+    "It does not support session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
+    " if it repeats some of the last 200, they are recognized. Its refusals have no reason."
 )
 BATCH = 1000
 """The most messages of a batch."""
 _INBOX_MESSAGES = 10_000
 _INBOX_BYTES = 64 * 2**20
 _SHORT_SECONDS = 10.0
-"""After a connection that was shorter, the next one waits: a broker that ends each connection is not called without pause."""
+"""After a shorter connection, the next attempt waits, because the broker may end each connection at once."""
 _PAUSE_SECONDS = 5.0
 _REPEATED_SECONDS = 2.0
-"""How long repeated messages wait for the ones after them."""
+"""How long repeated messages wait for the messages after them."""
 _NEXT_SECONDS = 0.05
 _READING_SECONDS = 1.0
 """How long a reading of the daemon goes on while messages arrive: between two readings, retries and mappings take effect."""
 _CONFIRM_SECONDS = 0.02
 _LOOK_SECONDS = 1.0
-"""A reading that waits for messages looks so often whether the connection still exists."""
+"""The interval in which a reading that waits for messages checks the connection."""
 
 
 class MqttConnector(Connector):
     """Subscriptions at one broker. The one partition is named after the broker."""
 
     Options: ClassVar[type[MqttOptions]] = MqttOptions
+    confirms_delivery = True
     options: MqttOptions
 
     def __init__(self, options: MqttOptions, context: SourceContext) -> None:
@@ -68,11 +70,13 @@ class MqttConnector(Connector):
         self._wake = WakeCall()
         self._inbox: Inbox[Received] = Inbox(max_items=_INBOX_MESSAGES, max_bytes=_INBOX_BYTES, wake=self._wake)
         self._taken: deque[Received] = deque()
-        """Messages of the inbox that nothing was done with."""
+        """Messages of the inbox that were not processed yet."""
         self._undecided: deque[Received] = deque()
-        """Messages after those of `_unacknowledged` that the present reading has begun with."""
+        """Messages that follow `_unacknowledged`, with which the present reading has begun."""
         self._unacknowledged: deque[tuple[int, Received]] = deque()
         """Messages of batches, each with the number that the cursor has after it."""
+        self._undelivered: deque[tuple[int, Received]] = deque()
+        """``acknowledge: delivered``: messages that are stored, with their numbers. The service may not have their entries."""
         self._durable = 0
         """The number of the durable cursor."""
         self._lock = threading.Lock()
@@ -94,7 +98,7 @@ class MqttConnector(Connector):
 
     @classmethod
     def schedule_refusal(cls, options: MqttOptions) -> str:  # noqa: ARG003 - the same for all
-        """Return that a subscription stays open."""
+        """Return the sentence that a subscription stays open."""
         return (
             "a subscription stays connected and reads each message when it arrives; remove schedule, or call `ingestd sync` at"
             " the times that you want"
@@ -105,7 +109,7 @@ class MqttConnector(Connector):
         return [Partition(name=self.options.address, snapshot=False, replayable=False)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield the messages that have arrived; in a one-shot sync, those that arrive until there is none for some time."""
+        """Yield the messages that have arrived; in a one-shot sync, all messages until none arrives for some time."""
         if self.context.unsaved is not None:
             raise SourceUnavailable(
                 f"The messages of {self.options.address} are read by the daemon and by `ingestd sync` only, because a broker"
@@ -124,6 +128,8 @@ class MqttConnector(Connector):
                 if is_new:
                     collector.add(message)
                     stored.note(message)
+                elif self._waits_for_delivery:
+                    has_begun = True  # the end of a run checks whether its entries are delivered
                 stored.number = collector.number
                 self._unacknowledged.append((collector.number, self._undecided.popleft()))
                 if collector.is_full or (count == len(messages) and not collector.is_empty):
@@ -165,8 +171,8 @@ class MqttConnector(Connector):
     def _wait_seconds(self, quiet: float, *, since: float, has_read: bool) -> float:
         """Return how long to wait for a message after ``quiet`` seconds, in a reading that began at ``since``.
 
-        The daemon is woken by the first message. A broker may send the next one only after its acknowledgement, so the daemon
-        waits for it a moment: one commit for each is faster than one reading for each.
+        The daemon is woken by the first message. A broker may send the next message only after the acknowledgement of the
+        first, so the daemon waits a moment for it: a commit for each message is faster than a reading for each.
         """
         if self.context.until is None:
             return min(_NEXT_SECONDS - quiet, since + _READING_SECONDS - self.context.elapsed()) if has_read else 0.0
@@ -188,10 +194,24 @@ class MqttConnector(Connector):
 
     def _acknowledge(self, number: int) -> None:
         while self._unacknowledged and self._unacknowledged[0][0] <= number:
-            self._unacknowledged.popleft()[1].acknowledge()
+            if self._waits_for_delivery:
+                self._undelivered.append(self._unacknowledged.popleft())
+            else:
+                self._unacknowledged.popleft()[1].acknowledge()
+
+    @property
+    def _waits_for_delivery(self) -> bool:
+        # A one-shot sync delivers after its reading, and a broker sends no more before the first messages are acknowledged.
+        return self.options.acknowledge == "delivered" and self.context.until is None
+
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
+        """Acknowledge the messages with entries that the service has."""
+        number = StoredState.of(cursor, "").number
+        while self._undelivered and self._undelivered[0][0] <= number:
+            self._undelivered.popleft()[1].acknowledge()
 
     def _resume(self, number: int) -> None:
-        """Acknowledge what is stored up to ``number``, and read again what was not stored, because the reading was aborted."""
+        """Acknowledge the messages that are stored, up to ``number``. Read the rest again, because the reading was aborted."""
         self._durable = number
         self._acknowledge(number)
         self._taken = deque([*(message for _, message in self._unacknowledged), *self._undecided, *self._taken])
@@ -215,6 +235,7 @@ class MqttConnector(Connector):
         self._confirming = None
         connection = self._open(session.client_id, receive=self._receive, ended=self._wake)
         self._opened = self.context.elapsed()
+        self._undelivered.clear()  # the broker sends them again
         with self._failing(connection):
             self._subscribe(connection, session)
 
@@ -227,7 +248,7 @@ class MqttConnector(Connector):
     ) -> BrokerConnection:
         """Return an open connection, with the version of MQTT that the broker speaks.
 
-        ``client_id``: empty for a connection beside that of the source.
+        ``client_id``: empty for an additional connection beside the connection of the source.
         """
         versions: tuple[Version, ...] = ("3.1.1",) if self._spoken == "3.1.1" else ("5", "3.1.1")
         for version in versions if self.options.version == "auto" else (self.options.version,):
@@ -289,7 +310,8 @@ class MqttConnector(Connector):
             self.context.log(self._lost)
         stale = set(session.filters) - set(wanted) if connection.session_present else set()
         if connection.version == "3.1.1" and connection.session_present:
-            # Each request would have it send the retained messages again, which may be older than what was read.
+            # At each request the broker would send the retained messages again, which may be older than messages that were
+            # read.
             wanted = {name: qos for name, qos in wanted.items() if session.filters.get(name) != qos}
         session.keep({**session.filters, **dict.fromkeys(wanted, _UNCONFIRMED)})
         connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
@@ -372,7 +394,7 @@ class MqttConnector(Connector):
         )
 
     def notices(self) -> Iterable[str]:
-        """Return that the session was lost, and what the broker granted less than asked."""
+        """Return sentences: the session was lost, or the broker granted less than was requested."""
         return [one for one in (self._lost, *self._notes) if one]
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
@@ -386,7 +408,7 @@ class MqttConnector(Connector):
         return f"{health.sentence}{waiting_sentence(waiting)}"
 
     def verify(self) -> Iterable[Step]:
-        """Check the access with a session of its own, so that a running daemon keeps its session."""
+        """Check the access with a separate session, so that a running daemon keeps its session."""
         name = "connection"
         connection: BrokerConnection | None = None
         try:
@@ -420,7 +442,7 @@ class MqttConnector(Connector):
         self.close()
 
     def close(self) -> None:
-        """Disconnect. The broker keeps the session, and what is not acknowledged."""
+        """Disconnect. The broker keeps the session, and the messages that are not acknowledged."""
         self._inbox.close()
         with self._lock:
             connection = self._connection

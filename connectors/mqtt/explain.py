@@ -13,7 +13,7 @@ _MOST_TOPICS = 10_000
 class TopicTimes(OrderedDict[str, float]):
     """When the last message of each topic arrived in this process, in seconds since the epoch. One thread writes.
 
-    Of more than 10,000 topics the least recent are forgotten.
+    If there are more than 10,000 topics, the least recent topics are forgotten.
     """
 
     def note(self, topic: str, at: float) -> None:
@@ -44,5 +44,5 @@ def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connec
 
 
 def waiting_sentence(waiting: int) -> str:
-    """Return how many messages of the source are not stored yet; empty: none."""
+    """Return how many messages of the source are not stored yet; empty if there are none."""
     return f" Messages of this source that are not stored yet: {waiting}." if waiting else ""

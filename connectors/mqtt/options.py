@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from connectors.formats.csv import Csv
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.xml import Xml
-
-_MODEL = ConfigDict(extra="forbid", frozen=True)
+from connectors.option_types import CaFile, ConnectorOptions, checked_by, split_address
 
 PayloadFormat: TypeAlias = Annotated[Csv | Ndjson | Json | FixedWidth | Xml, Field(discriminator="type")]
 
@@ -29,7 +27,7 @@ _MOST_BYTES = 65_535
 
 
 class TopicFilter(msgspec.Struct, frozen=True):
-    """``subscribed``: the filter as the broker gets it. ``names``: the name of each level; empty: it has none."""
+    """``subscribed``: the filter as the broker gets it. ``names``: the name of each level; empty: the level has no name."""
 
     subscribed: str
     names: tuple[str, ...]
@@ -77,7 +75,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
 
 
 def topic_facts(filters: Sequence[TopicFilter], topic: str) -> Mapping[str, str] | None:
-    """Return the facts of a message by its topic, from the first filter that matches; None if none does."""
+    """Return the facts of a message by its topic, from the first filter that matches; None if no filter matches."""
     for one in filters:
         parts = one.match(topic)
         if parts is not None:
@@ -85,12 +83,10 @@ def topic_facts(filters: Sequence[TopicFilter], topic: str) -> Mapping[str, str]
     return None
 
 
-class TopicOptions(BaseModel):
+class TopicOptions(ConnectorOptions):
     """A subscription."""
 
-    model_config = _MODEL
-
-    filter: str = Field(
+    filter: Annotated[str, checked_by(TopicFilter.parse)] = Field(
         description=(
             "The topic filter, with the wildcards + and #. A level in braces, as in bench/{bench}/+, matches like + and names the"
             " level: the mapping uses it as {mqtt.part.bench}."
@@ -101,12 +97,6 @@ class TopicOptions(BaseModel):
         ge=0,
         description="1: the broker repeats a message until it is stored here. 0: it sends the message at most once.",
     )
-
-    @field_validator("filter")
-    @classmethod
-    def _check_filter(cls, text: str) -> str:
-        TopicFilter.parse(text)
-        return text
 
     @field_validator("qos")
     @classmethod
@@ -119,12 +109,20 @@ class TopicOptions(BaseModel):
         return qos
 
 
-class MqttOptions(BaseModel):
+def _check_url(url: str) -> None:
+    parts = split_address(url, ("mqtt", "mqtts"), credentials="user and password")
+    try:
+        (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no address: {error}") from None
+    if parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise ValueError("an address has a host and a port only; the topics are set by topics")
+
+
+class MqttOptions(ConnectorOptions):
     """Topics of an MQTT broker."""
 
-    model_config = _MODEL
-
-    url: str = Field(
+    url: Annotated[str, checked_by(_check_url)] = Field(
         description="The broker: mqtt://host:1883, or mqtts://host:8883 for TLS. Without credentials and path."
     )
     topics: Annotated[list[TopicOptions], Field(min_length=1, max_length=100)] = Field(
@@ -135,6 +133,15 @@ class MqttOptions(BaseModel):
         description=(
             "json: an object is a record, and any other value but an array is the field value. text: the payload is the field"
             " value. Or a format with its type, such as {type: csv}: each payload is a file with any number of records."
+        ),
+    )
+    acknowledge: Literal["stored", "delivered"] = Field(
+        default="stored",
+        description=(
+            "stored: the broker forgets a message when its records are in the state file. delivered: when the service has the"
+            " records, so that the loss of this machine loses nothing. Set client_id then, so that another"
+            " machine continues the session."
+            " `ingestd sync` acknowledges what is stored."
         ),
     )
     retained: Literal["take", "ignore"] = Field(
@@ -169,29 +176,10 @@ class MqttOptions(BaseModel):
     )
     user: str = Field(default="", description="The user name; empty: none.")
     password: SecretStr = Field(default=SecretStr(""), description="The password; empty: none.")
-    ca_file: Path | None = Field(
-        default=None, description="A file with the certificates to trust, as PEM, instead of the system's."
-    )
+    ca_file: CaFile = None
     max_payload_bytes: int = Field(
         default=2**20, ge=1, le=LARGEST_PAYLOAD, description="A message with a larger payload is rejected."
     )
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            usable = parts.port != 0
-            (parts.hostname or "").encode("idna")
-        except ValueError as error:
-            raise ValueError(f"{url!r} is no address: {error}") from None
-        if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname or not usable:
-            raise ValueError("an address begins with mqtt:// or mqtts:// and has a host")
-        if "@" in parts.netloc:
-            raise ValueError("an address must not hold credentials; use user and password")
-        if parts.path not in {"", "/"} or parts.query or parts.fragment:
-            raise ValueError("an address has a host and a port only; the topics are set by topics")
-        return url
 
     @field_validator("version", mode="before")
     @classmethod

@@ -14,9 +14,9 @@ _REQUEST = b"HEAD / HTTP/1.0\r\n\r\n"
 
 
 def listener_sentence(options: MqttOptions) -> str:
-    """Return a sentence if something else than the configured protocol listens; empty if that is not known.
+    """Return a sentence if a program with another protocol listens; empty if that is not known.
 
-    Nothing of the settings is sent but the name of the host.
+    Of the settings, only the name of the host is sent.
     """
     speaks_tls = _responds(options, is_secure=True, request=b"")
     if _responds(options, is_secure=speaks_tls, request=_REQUEST, response=b"HTTP/"):

@@ -43,7 +43,7 @@ class RecordCollector(msgspec.Struct):
         return len(self._names) * len(self._rows) > _CELLS
 
     def add(self, message: Received) -> None:
-        """Add the records of a message, or the reason why it has none. An empty payload of JSON has no record."""
+        """Add the records of a message, or the reason why it has none. An empty payload has no record in JSON."""
         if message.size > len(message.payload):
             self._reject(
                 message, f"has {message.size} bytes, more than {self.options.max_payload_bytes} (max_payload_bytes)"

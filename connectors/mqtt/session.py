@@ -1,4 +1,4 @@
-"""What is stored of a session: its name and subscriptions beside the state file, and its last messages in the cursor."""
+"""The stored parts of a session: its name and subscriptions beside the state file, and its last messages in the cursor."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class StoredState(msgspec.Struct):
         """Return the state of a cursor. The messages of another session are unknown to this one.
 
         Raises:
-            SourceBroken: the cursor is not one of this connector.
+            SourceBroken: the cursor does not belong to this connector.
         """
         if cursor is None:
             return cls(session)
         number, recent = cursor.get("number"), cursor.get("recent")
         if not isinstance(number, int) or not isinstance(recent, list):
             raise SourceBroken(
-                "The stored cursor is not one of this connector, or a newer release wrote it. Use that release, or `ingestd"
-                " cursor reset`: the broker has only what is not acknowledged."
+                "The stored cursor does not belong to this connector, or a newer release wrote it. Use that release, or `ingestd"
+                " cursor reset`: the broker has only messages that are not acknowledged."
             )
         if cursor.get("session") != session:
             recent = []
@@ -55,7 +55,10 @@ class StoredState(msgspec.Struct):
 
 
 class SessionFile:
-    """``client_id`` names the session; ``filters`` are those that the broker may still have in it, with their QoS."""
+    """``client_id`` names the session.
+
+    ``filters``: the filters that the broker may still have in the session, with their QoS.
+    """
 
     def __init__(self, file: KeptFile, pipeline: str, client_id: str) -> None:
         self._file = file

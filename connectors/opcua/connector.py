@@ -1,4 +1,7 @@
-"""The opcua connector: a snapshot of the present values; between complete readings, those that the server says have changed."""
+"""The opcua connector: a snapshot of the present values.
+
+Between complete readings, only the variables that the server reports as changed.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from ingestd.sdk import (
     SourceUnavailable,
     Step,
     counted,
+    first_names,
     moment,
     pack,
 )
@@ -71,7 +75,7 @@ class OpcuaConnector(Connector):
         self._read_times: dict[str, float] = {}
         """When the value of each variable was read, in seconds since the epoch."""
         self._durable: Cursor | None = None
-        """The cursor of the last reading of this process; if it is not the stored one, all is read again."""
+        """The cursor of the last reading of this process; if the stored cursor differs, everything is read again."""
         self._read_at = 0.0
         self._forgotten = False
         self._connected_at: float | None = None
@@ -81,7 +85,7 @@ class OpcuaConnector(Connector):
 
     @classmethod
     def schedule_refusal(cls, options: OpcuaOptions) -> str:
-        """Return that a subscription stays open."""
+        """Return the sentence that a subscription stays open."""
         if options.mode == "poll":
             return ""
         return "mode: subscribe stays connected and reads what changes; remove schedule, or set mode: poll"
@@ -111,7 +115,7 @@ class OpcuaConnector(Connector):
 
     @property
     def _subscribes(self) -> bool:
-        """Whether this process waits for changes; `ingestd sync` and commands that only look read once."""
+        """Whether this process waits for changes; `ingestd sync` and commands such as `ingestd check` read once."""
         return self.options.mode == "subscribe" and self.context.until is None and self.context.unsaved is None
 
     def _whole(self, session: ServerSession, cursor: Cursor | None) -> Iterator[Batch]:
@@ -217,7 +221,7 @@ class OpcuaConnector(Connector):
             from connectors.opcua.session import ServerSession  # noqa: PLC0415 - the extra may be missing
         except ImportError as error:
             raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
-        # Its messages repeat, with tracebacks, what is reported here in a sentence.
+        # The library would log the same errors, with tracebacks, that are reported here in a sentence.
         logging.getLogger("asyncua").setLevel(logging.CRITICAL)
         session = ServerSession(self.options, self._certificate, now=self.context.now, changed=changed, ended=ended)
         try:
@@ -266,7 +270,7 @@ class OpcuaConnector(Connector):
         raise SourceUnavailable(f"The server {self.options.address} {failure}.", retry_after=PAUSE_SECONDS)
 
     def _failure_of(self, error: Exception) -> str:
-        """Return what an error of the library means; raise an unforeseen one again."""
+        """Return the error that an error of the library means; raise an unknown error again."""
         from asyncua import ua  # noqa: PLC0415 - the extra may be missing
 
         if not isinstance(error, ua.UaError):
@@ -328,7 +332,7 @@ class OpcuaConnector(Connector):
         return f"{quality}{read}{changed} Changes are {how}. {health.sentence}"
 
     def notices(self) -> Iterable[str]:
-        """Return that the own certificate ends soon."""
+        """Return the sentence that the own certificate ends soon."""
         notice = self._own.expiry_notice(self.context.now()) if self._own is not None else ""
         return [notice] if notice else []
 
@@ -348,9 +352,8 @@ class OpcuaConnector(Connector):
             name = "variables"
             variables = self._run(session.variables())
             _, rejects = self._read_all(session, variables)
-            listed = ", ".join(one.name for one in variables[:_SHOWN])
-            more = f" and {len(variables) - _SHOWN} more" if len(variables) > _SHOWN else ""
-            found = f"{counted(len(variables), 'variable')}: {listed}{more}." if variables else "No variable was found."
+            listed = first_names((one.name for one in variables), _SHOWN)
+            found = f"{counted(len(variables), 'variable')}: {listed}." if variables else "No variable was found."
             yield Step(name=name, outcome="passed" if variables else "failed", sentence=found)
             if rejects:
                 yield Step(name="values", outcome="failed", sentence=" ".join(one.reason for one in rejects[:_SHOWN]))

@@ -14,14 +14,17 @@ _DEEP = "**"
 
 
 class NodeName(msgspec.Struct, frozen=True):
-    """A node id. ``uri``: the namespace; empty: that of OPC UA itself. ``id``: its text without namespace, as ``s=Oven``."""
+    """A node id.
+
+    ``uri``: the namespace; empty: the namespace of OPC UA itself. ``id``: its text without namespace, as ``s=Oven``.
+    """
 
     uri: str
     id: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the name for its text; raise `ValueError` if it is none, or has the number of a namespace."""
+        """Return the name for its text; raise `ValueError` if it is not a node id, or has the number of a namespace."""
         found = _NODE.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no node id; it is written like nsu=urn:line-1;s=Temperature or i=2258")
@@ -54,7 +57,7 @@ class BrowsePattern(msgspec.Struct, frozen=True):
         if not all(levels):
             raise ValueError(f"{text!r} has an empty level")
         if any(_DEEP in level and level != _DEEP for level in levels):
-            raise ValueError(f"{text!r}: ** is a level of its own")
+            raise ValueError(f"{text!r}: ** must be a whole level")
         return cls(levels)
 
     def matches(self, path: Sequence[str]) -> bool:
@@ -63,10 +66,8 @@ class BrowsePattern(msgspec.Struct, frozen=True):
 
     def leads_to(self, path: Sequence[str]) -> bool:
         """Return whether something below the path may match."""
-        return _rest(self.levels, path) in {"below", "all"} and self._is_open(len(path))
-
-    def _is_open(self, depth: int) -> bool:
-        return _DEEP in self.levels or depth < len(self.levels)
+        is_open = _DEEP in self.levels or len(path) < len(self.levels)
+        return is_open and _rest(self.levels, path) in {"below", "all"}
 
 
 def _rest(levels: Sequence[str], path: Sequence[str]) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from connectors.opcua.node_names import BrowsePattern, NodeName
+from connectors.option_types import ConnectorOptions, as_tuple, checked_by, split_address
 
 Policy: TypeAlias = Literal["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"]
 
@@ -19,20 +20,30 @@ PAUSE_SECONDS = 5.0
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
-class OpcuaOptions(BaseModel):
+def _parse_patterns(browse: str | list[str]) -> list[BrowsePattern]:
+    return [BrowsePattern.parse(text) for text in as_tuple(browse)]
+
+
+def _check_url(url: str) -> None:
+    parts = split_address(url, ("opc.tcp",), credentials="user and password")
+    if parts.query or parts.fragment:
+        raise ValueError("an address has a host, a port and a path only")
+
+
+class OpcuaOptions(ConnectorOptions):
     """Variables of an OPC UA server."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: str = Field(description="The server: opc.tcp://host:4840/path. Without credentials.")
-    nodes: Annotated[list[str], Field(max_length=100_000)] = Field(
+    url: Annotated[str, checked_by(_check_url)] = Field(
+        description="The server: opc.tcp://host:4840/path. Without credentials."
+    )
+    nodes: Annotated[list[Annotated[str, checked_by(NodeName.parse)]], Field(max_length=100_000)] = Field(
         default_factory=list,
         description=(
             "Variables by node id, with the URI of the namespace: nsu=urn:line-1;s=Temperature. The number of a namespace"
             " (ns=2) may change when the server restarts, so it is refused."
         ),
     )
-    browse: str | Annotated[list[str], Field(max_length=100)] = Field(
+    browse: Annotated[str | Annotated[list[str], Field(max_length=100)], checked_by(_parse_patterns)] = Field(
         default_factory=list,
         description=(
             "Variables by their path of browse names below Objects: Line1/Oven/*. * is any part of a name, ** any number of"
@@ -72,13 +83,13 @@ class OpcuaOptions(BaseModel):
     )
     trust: Annotated[list[str], Field(max_length=20)] = Field(
         default_factory=list,
-        description="Fingerprints (SHA-256) of certificates of the server. `ingestd check` shows that of the server.",
+        description="Fingerprints (SHA-256) of certificates of the server. `ingestd check` shows the fingerprint of the server.",
     )
     certificate: Literal["keep"] | Path = Field(
         default="keep",
         description=(
             "keep: a certificate of this source, made at the first connection and kept beside the state file. Or a file with"
-            " one, as PEM or DER."
+            " a certificate, as PEM or DER."
         ),
     )
     key_file: Path | None = Field(
@@ -102,40 +113,18 @@ class OpcuaOptions(BaseModel):
     )
     timestamps: bool = Field(
         default=False,
-        description="Also the field timestamp, the time of the value at its source. It makes each value a new one.",
+        description=(
+            "Whether a record also has the field timestamp, the time of the value at its source. With it, each"
+            " reading of a variable is a change."
+        ),
     )
     timeout_seconds: float = Field(default=10.0, ge=0.5, le=120, description="How long a response may take.")
-    max_nodes: int = Field(default=20_000, ge=1, le=200_000, description="More variables than these are refused.")
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            usable = parts.port != 0
-        except ValueError as error:
-            raise ValueError(f"{url!r} is no address: {error}") from None
-        if parts.scheme != "opc.tcp" or not parts.hostname or not usable:
-            raise ValueError("an address begins with opc.tcp:// and has a host")
-        if "@" in parts.netloc:
-            raise ValueError("an address must not hold credentials; use user and password")
-        if parts.query or parts.fragment:
-            raise ValueError("an address has a host, a port and a path only")
-        return url
-
-    @field_validator("browse")
-    @classmethod
-    def _check_browse(cls, browse: str | list[str]) -> str | list[str]:
-        for pattern in _listed(browse):
-            BrowsePattern.parse(pattern)
-        return browse
-
-    @field_validator("nodes")
-    @classmethod
-    def _check_nodes(cls, nodes: list[str]) -> list[str]:
-        for node in nodes:
-            NodeName.parse(node)
-        return nodes
+    max_nodes: int = Field(
+        default=20_000,
+        ge=1,
+        le=200_000,
+        description=("The maximum number of variables; with more, the reading is refused."),
+    )
 
     @field_validator("trust")
     @classmethod
@@ -163,15 +152,11 @@ class OpcuaOptions(BaseModel):
     @property
     def patterns(self) -> list[BrowsePattern]:
         """Return the patterns of ``browse``."""
-        return [BrowsePattern.parse(text) for text in _listed(self.browse)]
+        return _parse_patterns(self.browse)
 
     @property
     def address(self) -> str:
-        """Return host, port and path of the server: its name for people, and what follows ``opc.tcp://``."""
+        """Return host, port and path of the server, without ``opc.tcp://``: its name for people."""
         parts = urlsplit(self.url)
         place = parts.netloc.lower() if parts.port else f"{parts.netloc.lower().rstrip(':')}:4840"
         return f"{place}{parts.path.rstrip('/')}"
-
-
-def _listed(browse: str | list[str]) -> list[str]:
-    return [browse] if isinstance(browse, str) else browse

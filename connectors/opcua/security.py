@@ -19,7 +19,7 @@ from connectors.opcua.options import OpcuaOptions
 from ingestd.sdk import SourceBroken, SourceContext
 
 STRENGTH = ("Aes256_Sha256_RsaPss", "Aes128_Sha256_RsaOaep", "Basic256Sha256")
-"""Policies, the strongest first. Older ones are broken, so they are never used."""
+"""Policies, the strongest first. Older policies are broken, so they are never used."""
 
 _SIGN_AND_ENCRYPT = 3
 _DAYS = 3650
@@ -28,14 +28,14 @@ _NAME = "certificate.pem"
 
 
 class ServerEndpoint(msgspec.Struct, frozen=True):
-    """``policy``: empty for none. ``certificate``: that of the server, as DER; empty: none is needed."""
+    """``policy``: empty for none. ``certificate``: the certificate of the server, as DER; empty: none is needed."""
 
     policy: str
     certificate: bytes
 
 
 def choose_endpoint(options: OpcuaOptions, offered: Iterable[Any]) -> ServerEndpoint:
-    """Return the endpoint to use of those that the server offers (``asyncua.ua.EndpointDescription``).
+    """Return the endpoint to use, from the endpoints that the server offers (``asyncua.ua.EndpointDescription``).
 
     Raises:
         SourceBroken: none fits the settings.
@@ -57,7 +57,9 @@ def choose_endpoint(options: OpcuaOptions, offered: Iterable[Any]) -> ServerEndp
             return secure[policy]
     remedy = "Have its administrator enable one of them."
     if has_open and options.security == "auto":
-        remedy += " security: none connects without, so that everyone on the network can read and change the values."
+        remedy += (
+            " security: none connects without security, so that everyone on the network can read and change the values."
+        )
     wanted = " or ".join(STRENGTH) if options.security == "auto" else options.security
     raise SourceBroken(
         f"The server {options.address} offers {names}, and not {wanted} with signature and encryption. {remedy}"
@@ -79,7 +81,7 @@ def check_trusted(options: OpcuaOptions, certificate: bytes, now: float) -> None
     if shown.replace(":", "") not in options.trust:
         raise SourceBroken(
             f"The certificate of the server {options.address} ({subject}) is not trusted. Its fingerprint is {shown}. Compare it"
-            f' with the one that the server\'s administrator names, then add to the source: trust: ["{shown}"]'
+            f' with the fingerprint that the server\'s administrator names, then add to the source: trust: ["{shown}"]'
         )
     if not found.not_valid_before_utc.timestamp() <= now <= found.not_valid_after_utc.timestamp():
         raise SourceBroken(
@@ -124,9 +126,10 @@ class ApplicationCertificate(msgspec.Struct, frozen=True):
 def application_certificate(
     options: OpcuaOptions, context: SourceContext, *, checks: bool = False
 ) -> ApplicationCertificate:
-    """Return the certificate of the source, made and stored now if it is kept and there is none yet.
+    """Return the certificate of the source, with ``certificate: keep``, it is created and stored at the first call.
 
-    ``checks``: also a process that otherwise only looks makes it. Then `ingestd check` shows the one that the daemon will use.
+    ``checks``: this process is `ingestd check`. It also creates the certificate, so that it shows the certificate that the
+    daemon will use.
 
     Raises:
         SourceBroken: it can't be read or stored, is not a certificate, or does not exist yet.
@@ -173,7 +176,7 @@ def _load(content: bytes, suffix: str) -> x509.Certificate:
 
 
 def _uri_of(certificate: x509.Certificate) -> str:
-    """Return the application's URI, which servers compare with that of the session."""
+    """Return the application's URI, which servers compare with the URI of the session."""
     for extension in certificate.extensions:
         if isinstance(names := extension.value, x509.SubjectAlternativeName):
             for uri in names.get_values_for_type(x509.UniformResourceIdentifier):

@@ -1,7 +1,7 @@
-"""One connection to an OPC UA server, from its start to its end; the next one is another object.
+"""One connection to an OPC UA server, from its start to its end; the next connection is another object.
 
-The library can make a connection again itself, but if a step of that fails, it may go on without notifications. So a watchdog
-here ends the connection at any doubt. The source then makes a new connection and reads everything.
+The library can make a connection again itself, but if a step of that fails, the connection may stay without notifications. So a
+watchdog here ends the connection in case of doubt. The source then makes a new connection and reads everything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SILENT_KEEPALIVES = 3
 _MESSAGE_BYTES = 64 * 2**20
 _END_SECONDS = 1.0
 _OVERFLOW = 0x480
-"""The status of a value after others that the server has dropped: info type DataValue, and overflow."""
+"""The status of a value if the server has dropped earlier values: info type DataValue, and overflow."""
 _HAS_PROPERTY = 46
 _HIERARCHICAL = 33
 _OBJECTS = 85
@@ -67,8 +67,8 @@ class Variable(msgspec.Struct, frozen=True):
 class ServerSession:
     """A session with a subscription, and the watchdog over both. All methods run in one event loop.
 
-    ``own`` returns the certificate of the source; it is called when the server is trusted. ``changed`` is called when there is
-    something in `take_changed`, ``ended`` once when the server or the network ends it.
+    ``own`` returns the certificate of the source; it is called when the server is trusted. ``changed`` is called when
+    `take_changed` would return a name, ``ended`` once when the server or the network ends it.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class ServerSession:
 
         Raises:
             SourceBroken: the server can't be used as configured.
-            SourceUnavailable: the server does not trust the certificate. It is tried again, because that locks nothing.
-            OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
+            SourceUnavailable: the server does not trust the certificate. The source tries again, because attempts lock no
+            account. OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
         """
         own: ApplicationCertificate | None = None
         endpoint = choose_endpoint(self._options, await self._make_client().connect_and_get_server_endpoints())
@@ -208,13 +208,13 @@ class ServerSession:
         return found
 
     async def _children(self, id_: NodeId) -> list[Any]:
-        """Return the references to components of a node: all that lead down, except properties."""
+        """Return the references to components of a node: all references down the tree, except properties."""
         node = self._connected().get_node(id_)
         references = await node.get_children_descriptions(refs=_HIERARCHICAL)
         return [one for one in references if one.ReferenceTypeId.Identifier != _HAS_PROPERTY]
 
     async def _described(self, variables: list[Variable]) -> list[Variable]:
-        """Return the variables with display names, and units where they have some."""
+        """Return the variables with display names, and with units if they have any."""
         described: list[Variable] = []
         for some in _chunks(variables):
             ids = [one.id if one.id is not None else ua.NodeId() for one in some]
@@ -252,7 +252,7 @@ class ServerSession:
     # --------------------------------------------------------------------------------------------------- notifications
 
     async def subscribe(self, variables: Sequence[Variable]) -> None:
-        """Have the server report changes of these variables, instead of those of a subscription before."""
+        """Have the server report changes of these variables. A former subscription ends."""
         wanted = {one.name for one in variables}
         if self._subscription is not None:
             if wanted == set(self._monitored.values()):
@@ -266,7 +266,7 @@ class ServerSession:
             RequestedLifetimeCount=3 * keepalives + 100,
             MaxNotificationsPerPublish=10_000,
         )
-        # Not by the client: it would replace a subscription that is silent, without a sign that changes are missing.
+        # The method of the client is not used: it would replace a silent subscription, and not report that changes are missing.
         subscription = Subscription(self._connected().uaclient.session, parameters, self)
         granted = await subscription.init()
         keepalive = granted.RevisedPublishingInterval / 1000 * granted.RevisedMaxKeepAliveCount
@@ -286,7 +286,7 @@ class ServerSession:
             wanted = ua.MonitoringParameters(
                 ClientHandle=handle,
                 SamplingInterval=self._options.sampling * 1000,
-                QueueSize=1,  # the newest value counts, so none is lost in a queue
+                QueueSize=1,  # only the newest value counts, so no change is lost in a queue
             )
             if deadband:
                 wanted.Filter = ua.DataChangeFilter(
@@ -350,7 +350,7 @@ class ServerSession:
             self._watching.cancel()
         client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):  # it is gone: the server ends the session itself
+            with contextlib.suppress(Exception):  # the connection is gone: the server ends the session itself
                 async with asyncio.timeout(_END_SECONDS):
                     await client.disconnect()
         if self._transport is not None:

@@ -16,7 +16,7 @@ MOST_CHARACTERS = 1_000_000
 """The longest text of a value."""
 
 _FIRST_YEAR = 1601
-"""The first year of OPC UA's time. Its begin means that there is no time."""
+"""The first year of OPC UA's time. The begin of this year means that there is no time."""
 
 
 def value_text(variant: Any) -> str | None:
@@ -57,13 +57,9 @@ def _text(kind: str, value: Any) -> str | None:
     if value is None:
         return None
     try:
-        return _TEXTS.get(kind, _integer)(value)
+        return _TEXTS.get(kind, lambda one: str(int(one)))(value)
     except (TypeError, ValueError, AttributeError):
         raise RecordUnreadable(f"is a value of the type {kind}, which has no text") from None
-
-
-def _integer(value: Any) -> str:
-    return str(int(value))
 
 
 def _float(value: float) -> str:

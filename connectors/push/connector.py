@@ -1,9 +1,11 @@
-"""The push connector: stores what clients send, and acknowledges each request after its commit."""
+"""The push connector: stores the records that clients send, and acknowledges each request after its commit."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -14,6 +16,7 @@ from connectors.push.known_ids import KnownIds
 from connectors.push.listener import PushListener
 from connectors.push.options import PushOptions
 from ingestd.sdk import (
+    Acknowledgement,
     Batch,
     ConnectionHealth,
     Connector,
@@ -32,13 +35,14 @@ _TOGETHER = 64
 _RESCAN_SECONDS = 30.0
 """After a full state file, how long a message may wait for the next reading."""
 _READING_SECONDS = 2.0
-"""A reading ends after this time although more arrives, so that retries and acknowledgements take effect."""
+"""A reading ends after this time even if more messages arrive, so that retries and acknowledgements take effect."""
 
 
 class PushConnector(Connector):
     """Receives records at a path of a listener. The one partition is named after the path."""
 
     Options: ClassVar[type[PushOptions]] = PushOptions
+    confirms_delivery = True
     options: PushOptions
 
     def __init__(self, options: PushOptions, context: SourceContext) -> None:
@@ -48,11 +52,13 @@ class PushConnector(Connector):
         self._listener: PushListener | None = None
         self._known = KnownIds(context.keep("known-ids"))
         self._uncommitted: list[PushedMessage] = []
+        self._undelivered: deque[tuple[int, Future[str | None]]] = deque()
+        """``acknowledge: delivered``: responses, each with the number of records of the durable cursor."""
         self._rejection = ""
 
     @classmethod
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - it always listens
-        """Return that clients send when they want to."""
+        """Return the sentence that clients decide when they send."""
         return "A push source listens all the time, and its clients decide when they send."
 
     def partitions(self) -> Iterable[Partition]:
@@ -83,11 +89,10 @@ class PushConnector(Connector):
             self._detach()
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield what waits, some messages in each batch. Repeated messages are acknowledged unread."""
+        """Yield the waiting messages, some in each batch. Repeated messages are acknowledged unread."""
         self._give_back()
         stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
-        count, ids = stored.get("records"), stored.get("ids")  # of a later version if they have other types
-        count = count if isinstance(count, int) else 0
+        count, ids = _records_of(stored), stored.get("ids")  # a later version wrote them if they have other types
         try:
             self._known.load(ids if isinstance(ids, list) else ())
         except OSError as error:
@@ -107,7 +112,7 @@ class PushConnector(Connector):
                 is_last = is_empty or is_over or self.context.stopping.is_set()
                 has_begun = True
                 yield dataclasses.replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
-            if has_begun and not is_last:  # what waited was known
+            if (has_begun or self._uncommitted) and not is_last:  # what waited was known
                 yield pack([], cursor={"records": count, "ids": self._known.to_token()}, last=True)
             if len(self._endpoint.inbox):
                 self._wake()
@@ -115,7 +120,7 @@ class PushConnector(Connector):
             self._give_back()
 
     def _give_back(self) -> None:
-        """Have the clients send again what the runtime could not store."""
+        """Have the clients send the messages again that the runtime could not store."""
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:
@@ -135,8 +140,8 @@ class PushConnector(Connector):
             if not message.stored.set_running_or_notify_cancel():
                 continue
             if message.id and message.id in self._known:
-                # One of this batch is durable only with it.
-                if any(one.id == message.id for one in fresh):
+                # A message of this batch is durable only with the batch. A message that was stored may not be delivered yet.
+                if self._waits_for_delivery or any(one.id == message.id for one in fresh):
                     self._uncommitted.append(message)
                 else:
                     message.stored.set_result("")
@@ -173,12 +178,20 @@ class PushConnector(Connector):
         self._rejection = reason
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one, and one batch at a time
-        """Acknowledge the requests of the batch."""
+        """Acknowledge the requests of the batch, unless they wait for the delivery of its entries."""
         messages, self._uncommitted = self._uncommitted, []
         rejection, self._rejection = self._rejection, ""
         for message in messages:
-            message.stored.set_result(rejection)
+            if self._waits_for_delivery and not rejection:
+                self._undelivered.append((_records_of(cursor), message.stored))
+            else:
+                message.stored.set_result(rejection)
         self._known.compact()
+
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
+        """Acknowledge the requests with entries that the service has."""
+        while self._undelivered and self._undelivered[0][0] <= _records_of(cursor):
+            self._undelivered.popleft()[1].set_result("")
 
     def health(self) -> ConnectionHealth | None:
         """Return since when the listener listens."""
@@ -213,10 +226,16 @@ class PushConnector(Connector):
         self._endpoint.inbox.close()
 
     def close(self) -> None:
-        """End the listener of the path, and have the clients send again what was not stored."""
+        """End the listener of the path, and have the clients send messages again that were not stored."""
         self._endpoint.inbox.close()
         self._endpoint.pause()
+        while self._undelivered:
+            self._undelivered.popleft()[1].set_result(None)
         self._detach()
+
+    @property
+    def _waits_for_delivery(self) -> bool:
+        return self.options.acknowledge == "delivered"
 
     def _detach(self) -> None:
         if self._listener is not None:
@@ -226,6 +245,11 @@ class PushConnector(Connector):
     def _wake_pipelines(self) -> None:
         for pipeline in self.options.wakes:
             self.context.wake(pipeline)
+
+
+def _records_of(cursor: Cursor) -> int:
+    count = cursor.get("records")
+    return count if isinstance(count, int) else 0
 
 
 def _ordered(positions: Iterable[int | str], rejects: Iterable[Reject]) -> list[int | str]:

@@ -39,8 +39,8 @@ _MAX_ID = 256
 class PushedMessage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Decoded records of one request. ``id``: empty if the client sends none.
 
-    ``stored`` becomes a text when the records are durable: why all of them are rejected; empty: they are not. It becomes None if
-    they can't be stored now: the client sends them again. It is cancelled if the client does not wait any more.
+    ``stored`` becomes a text when the records are durable: the reason if all of them are rejected; else empty. It becomes None
+    if the records can't be stored now: the client sends them again. It is cancelled if the client does not wait any more.
     """
 
     id: str
@@ -92,7 +92,7 @@ class RequestRate:
 class PushEndpoint:
     """Receives the requests of one path in the listener's loop, and gives their messages to the reading.
 
-    ``context``: of the source. ``on_wake`` is called for each accepted request of ``mode: wake``.
+    ``context``: the context of the source. ``on_wake`` is called for each accepted request of ``mode: wake``.
     """
 
     def __init__(self, options: PushOptions, context: SourceContext, *, on_wake: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class PushEndpoint:
         self._accepts.set()
 
     def pause(self) -> None:
-        """Respond with 503 until `accept`, because what was read could not be stored."""
+        """Respond with 503 until `accept`, because messages that were read could not be stored."""
         self._accepts.clear()
         for message in self.inbox.take(_MESSAGES):
             if message.stored.set_running_or_notify_cancel():
@@ -123,7 +123,8 @@ class PushEndpoint:
         """Check a request before its body is read; raise `PushRefused` if it is not accepted."""
         _check_headers(self._options.auth, headers, self._context.now())
         _message_id(self._options.auth, headers)
-        # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
+        # The rate is only compared here. A request counts when it is whole and authentic, so that no other client can use up
+        # the rate.
         if wait := self._rate.wait(time.monotonic()):
             raise self._too_many(wait)
         if self._context.paused.is_set():
@@ -132,9 +133,11 @@ class PushEndpoint:
             raise self._unavailable()
 
     async def store(self, headers: Mapping[str, str], body: bytes) -> str:
-        """Store the records of a request that `check` has passed, and return when they are durable, or were stored before.
+        """Store the records of a request that `check` has passed, and return once they are durable.
 
-        Return why all of them are rejected; empty: they are not.
+        Records that were stored before are durable already.
+
+        Return the reason if all of them are rejected; else the empty text.
 
         Raises:
             PushRefused: nothing was stored.
@@ -178,7 +181,7 @@ class PushEndpoint:
 
 
 def _check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> None:
-    """Check what the headers prove, before the body is read. ``now``: seconds since the epoch."""
+    """Check the credentials in the headers, before the body is read. ``now``: seconds since the epoch."""
     if isinstance(auth, BearerToken):
         scheme, _, token = headers.get("authorization", "").partition(" ")
         # Digests of equal length: the time of the comparison shows nothing about the token.
@@ -214,7 +217,7 @@ def _check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None
     is_valid = False
     for key in auth.keys:
         expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
-        for one in given:  # all are compared, so that the time does not show which one fits
+        for one in given:  # all secrets are compared, so that the time does not show which secret fits
             is_valid |= hmac.compare_digest(expected, one)
     if not is_valid:
         raise _denied(auth, f"No signature of {prefix}-signature fits the body and the secret.")
@@ -234,5 +237,5 @@ def _denied(auth: PushAuth, sentence: str) -> PushRefused:
 
 
 def _prefix(headers: Mapping[str, str]) -> str:
-    """Return with what the names of the headers begin: all of one request have the same prefix."""
+    """Return the prefix of the names of the headers: all headers of one request have the same prefix."""
     return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])

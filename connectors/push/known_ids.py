@@ -1,7 +1,7 @@
 """The ids of messages that are durable, so that a repeated message is acknowledged and not stored again.
 
-The newest ids are in the cursor, which is committed together with the records. When they become many, they move to a file of the
-connector; until it is written, the cursor has them, so no crash forgets one.
+The newest ids are in the cursor, which is committed together with the records. When there are many, they move to a file of the
+connector. Until the file is written, the cursor has them, so no id is lost in a crash.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class KnownIds:
 
     @property
     def is_full(self) -> bool:
-        """Whether the cursor has as many ids as it may, because the file could not be written."""
+        """Whether the cursor has the maximum number of ids, because the file could not be written."""
         return len(self._recent) >= _MOST_IN_CURSOR
 
     def compact(self) -> None:
-        """Move the ids of the cursor to the file, if there are many; call it after a commit of all of them.
+        """Move the ids of the cursor to the file, if there are many; call this after the commit of all ids.
 
         Raises:
             OSError: the file can't be written. The cursor keeps the ids.

@@ -1,7 +1,7 @@
 """The HTTP listener of the push sources: one for each address, with a path for each source.
 
-Everything of a client is bounded: connections, size, time and rate. When there are too many connections, one with a slow client
-is closed, so slow clients keep no other out.
+Everything of a client is bounded: connections, size, time and rate. If there are too many connections, a connection with a slow
+client is closed, so slow clients do not block other clients.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PushListener:
 
     @classmethod
     def attach(cls, address: str, path: str, endpoint: PushEndpoint) -> PushListener:
-        """Serve ``path`` at ``address``; return the listener when it listens, or has found out that it can't yet.
+        """Serve ``path`` at ``address``; return the listener once it listens, or knows that it can't listen yet.
 
         Raises:
             SourceBroken: another source has the path.
@@ -71,7 +71,9 @@ class PushListener:
             if listener is None:
                 listener = cls._open[address] = PushListener(address)
             if listener._endpoints.setdefault(path, endpoint) is not endpoint:
-                raise SourceBroken(f"Another pipeline has the path {path} at {address}. Give this one another path.")
+                raise SourceBroken(
+                    f"Another pipeline has the path {path} at {address}. Give this pipeline a different path."
+                )
         listener._tried.wait(_START_SECONDS)
         return listener
 
@@ -145,7 +147,7 @@ class PushListener:
         return await endpoint.store(headers, body)
 
     def endpoint(self, path: str) -> PushEndpoint:
-        """Return what serves a path; raise `PushRefused` if no pipeline has the path, or not yet."""
+        """Return the endpoint of a path; raise `PushRefused` if no pipeline has the path yet."""
         if path in self._endpoints:
             return self._endpoints[path]
         if time.monotonic() - self._changed < BEGINNING_SECONDS:

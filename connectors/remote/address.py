@@ -71,7 +71,7 @@ def parse_address(url: str) -> RemoteAddress:
         raise ValueError("the path of an address has no . and no ..")
     if scheme != "sftp":
         if parts.username is not None or parts.port is not None:
-            raise ValueError(f"an address {scheme}:// has no user and no port; use endpoint for a server of your own")
+            raise ValueError(f"an address {scheme}:// has no user and no port; use endpoint for your own server")
         host = parts.netloc
         return RemoteAddress(scheme=scheme, user="", host=host, port=0, folder=path.strip("/"))
     if not parts.username:

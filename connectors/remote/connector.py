@@ -31,8 +31,8 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    The time of a file is compared with nothing: which files were read is known by their names and identities. So a file that
-    becomes visible late, or has an old time, is read like any other.
+    The time of a file is not used: files that were read are known by their names and identities. So a file that becomes visible
+    late, or has an old time, is read like any other.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions
@@ -46,9 +46,7 @@ class RemoteConnector(FileSource):
         self._store: RemoteStore = _open_store(options, self.context.base)
         places = RemotePlaces(options)
         self._drop = RemoteFolder(options, self._store, excluded=places.all, other_readers=self.context.other_readers)
-        self._remote = RemoteDisposer(
-            options, places, self._drop, format_for=self._format_of_rejected, now=self.context.now
-        )
+        self._remote = RemoteDisposer(options, places, self._drop, format_for=self._format_of_rejected)
         return self._drop, self._remote
 
     @classmethod
@@ -117,7 +115,10 @@ class RemoteConnector(FileSource):
         if self.options.after == "keep":
             yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
         else:
-            sentence = "Whether files can be moved or deleted shows when the first one is: a check changes nothing."
+            sentence = (
+                "A check changes nothing, so it can't test whether files can be moved or deleted. The first"
+                " acknowledged file shows it."
+            )
             yield Step(name="moving files", outcome="skipped", sentence=sentence)
         yield from describe_scan(found, self.options)
 

@@ -1,7 +1,8 @@
 """The disposal of acknowledged files on a server, in the order of the archive on disk.
 
 The rejected rows are written first, then the receipt beside the name to which the file moves, and the file moves last. Every
-step can be repeated after a crash. A copy that a crash separated from its deletion is recognised by its content and its receipt.
+step can be repeated after a crash. If a crash comes between the copy and the deletion of the original, the copy is recognised
+by its content and its receipt.
 """
 
 from __future__ import annotations
@@ -11,26 +12,26 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 import msgspec
 
 from connectors.beneath import RootedPath
-from connectors.directory.archiver import DATES, REASON_SUFFIX, AcknowledgedFile, describe_remark
+from connectors.directory.archiver import REASON_SUFFIX, describe_failure
 from connectors.directory.other_pipelines import check_removable, check_writable
 from connectors.files import receipt as receipts
 from connectors.files.durable_write import shorten_name
 from connectors.files.identity import Identity
 from connectors.files.quarantine import write_quarantine
+from connectors.files.receipt import AcknowledgedFile
 from connectors.files.rejected_rows import QuarantineSource
 from connectors.formats import Format
 from connectors.remote.address import join
 from connectors.remote.folder import RemoteDropFile, RemoteFolder
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteChanged, RemoteStore
-from ingestd.sdk import AcknowledgeLater, Acknowledgement, SourceBroken, SourceError, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _VARIANTS = 10_000
 """The number of numbered variants of a name in the archive."""
@@ -64,7 +65,7 @@ class _Note(msgspec.Struct, frozen=True):
 
 
 class _RejectedRows(msgspec.Struct, frozen=True):
-    """Where the rejected rows are (empty: nowhere), and a sentence about them."""
+    """The path of the rejected rows (empty: there is no file), and a sentence about them."""
 
     address: str = ""
     remark: str = ""
@@ -80,7 +81,6 @@ class RemoteDisposer:
         folder: RemoteFolder,
         *,
         format_for: Callable[[str], Format],
-        now: Callable[[], float],
     ) -> None:
         self._options = options
         self._address = options.address
@@ -88,20 +88,12 @@ class RemoteDisposer:
         self._folder = folder
         self._store: RemoteStore = folder.store
         self._format_for = format_for
-        self._now = now
 
-    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
+    def check_removable(self, name: str, ended: float) -> None:
         """See `Disposer.check_removable`."""
-        left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
-        if self._options.delete_grace_seconds and left > 0:
-            raise AcknowledgeLater(
-                f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
-            )
-        if self._options.after == "keep":
-            return
         check_removable(self._folder.shown(name), self._readers_of(name))
         if self._options.after == "archive":
-            self._check_writable(join(self._archive_folder(acknowledgement.ended), name))
+            self._check_writable(join(self._archive_folder(ended), name))
 
     def _readers_of(self, name: str) -> Collection[str]:
         return self._folder.readers_of(self._folder.path(name))
@@ -154,10 +146,7 @@ class RemoteDisposer:
         if self._places.failed is None or self._options.after == "keep" or self._readers_of(name):
             return False
         self._check_writable(join(self._places.failed, name))
-        text = (
-            f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
-        )
-        note = _Note(lambda archived: archived + REASON_SUFFIX, lambda _: text.encode("utf-8", "backslashreplace"))
+        note = _Note(lambda archived: archived + REASON_SUFFIX, lambda _: describe_failure(name, reason))
         return self._archive(name, self._places.failed, identity, "", note)
 
     def find_archived(self, name: str, size: int, sha256: str) -> Iterator[str]:
@@ -175,7 +164,7 @@ class RemoteDisposer:
     # ------------------------------------------------------------------------------------------------------- archive
 
     def _archive(self, name: str, folder: str, identity: Identity, sha256: str, note: _Note | None) -> bool:
-        """Move a file to ``name`` in ``folder``, or to a name like it. Return True if its content is there now."""
+        """Move a file to ``name`` in ``folder``, or to a name like it. Return True if its content is now at the target."""
         path, archived = self._folder.path(name), ""
 
         def is_copy(copy: str, existing: Identity) -> bool:
@@ -239,8 +228,7 @@ class RemoteDisposer:
     def _archive_folder(self, ended: float) -> str:
         if self._places.archive is None:
             raise SourceBroken("after: archive needs a folder: set archive.")
-        # By the date of the reading, not of today: a repetition after midnight must find the same folder.
-        date = datetime.fromtimestamp(ended).astimezone().strftime(DATES[self._options.archive_folders])
+        date = self._options.archive_folder(ended)
         return join(self._places.archive, date) if date else self._places.archive
 
     # ------------------------------------------------------------------------------------------------------ reports
@@ -264,18 +252,10 @@ class RemoteDisposer:
             self._store.write(path, self._receipt(file, rows, disposition))
 
     def _receipt(self, file: AcknowledgedFile, rows: _RejectedRows, disposition: str) -> bytes:
-        return receipts.build_receipt(
-            file.acknowledgement,
-            name=file.name,
-            disposition=disposition,
-            sha256=file.sha256,
-            size=file.identity.size,
-            quarantine=rows.address,
-            remark=rows.remark,
-        )
+        return receipts.build_receipt(file, disposition=disposition, quarantine=rows.address, remark=rows.remark)
 
     def _write_quarantine(self, file: AcknowledgedFile) -> _RejectedRows:
-        """Write the rejected rows as on disk, then copy them to the server."""
+        """Write the rejected rows in the same way as for a folder on disk, then copy them to the server."""
         none = _RejectedRows()
         if self._places.quarantine is None or not file.acknowledgement.rejected:
             return none
@@ -299,10 +279,10 @@ class RemoteDisposer:
                 RootedPath(Path(local)),
             )
             if written.path is None:
-                return _RejectedRows("", describe_remark(written))
+                return _RejectedRows("", written.remark)
             with os.fdopen(written.path.open_file(), "rb") as rows:
                 address = self._publish(written.path.name, rows.read(), self._places.quarantine)
-        return _RejectedRows(address, describe_remark(written))
+        return _RejectedRows(address, written.remark)
 
     def _publish(self, name: str, data: bytes, folder: str) -> str:
         """Write a file under a free name, or use an equal file that was written before a crash. Return its address."""

@@ -1,4 +1,4 @@
-"""A drop folder on a server: what the rules for files see of a remote store."""
+"""A drop folder on a server: the view that the rules for files have of a remote store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SKIPPED = 1_000
 
 
 class RemoteDropFile:
-    """A file of a server. Implements `DropFile`. It is read as a copy on the local disk, which has no name."""
+    """A file of a server. Implements `DropFile`. It is read from a local copy, an unnamed temporary file."""
 
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         self._folder = folder
@@ -34,16 +34,16 @@ class RemoteDropFile:
         self.path = Path(folder.shown(name))
 
     def status(self) -> Identity:
-        """See `DropFile.status`. What the last listing states is not requested again if it has a version, such as an ETag."""
+        """See `DropFile.status`. The status in the last listing is used if it has a version, such as an ETag."""
         folder = self._folder
         self._seen = folder.listed_version(self._name) or folder.store.status(folder.path(self._name))
         return self._seen
 
     def open(self) -> OpenFile:
-        """See `DropFile.open`. The content is that of the status, if it was requested before.
+        """See `DropFile.open`. If the status was requested before, the content belongs to it.
 
         Raises:
-            RemoteChanged: it is another content, or changed while it was copied.
+            RemoteChanged: the file has another content, or changed while it was copied.
         """
         folder = self._folder
         seen = self._seen or self.status()
@@ -106,7 +106,7 @@ class RemoteFolder:
             ) from None
 
     def scan(self) -> ScanResult:
-        """See `DropFolder.scan`. A listing that was cut is no result.
+        """See `DropFolder.scan`. An incomplete listing is an error.
 
         Raises:
             SourceBroken: there are more files than max_files.
@@ -138,7 +138,7 @@ class RemoteFolder:
         return self._filter.matches(name.rpartition("/")[2], name)
 
     def is_companion(self, base: str) -> bool:
-        """Return True for the name of a file that belongs to others, such as a marker."""
+        """Return True for the name of a file that belongs to other files, such as a marker."""
         return any(rule.is_companion(base) for rule in self.options.rules)
 
     def file(self, name: str) -> RemoteDropFile:
@@ -148,7 +148,7 @@ class RemoteFolder:
         return RemoteDropFile(self, name)
 
     def open(self, path: str, name: str, expected: Identity | None = None) -> OpenFile:
-        """Copy a file of the server to the local disk and open the copy, which has no name there."""
+        """Copy a file of the server to an unnamed local file, and open it."""
         copy = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the caller closes it
         try:
             identity = self.store.fetch(path, cast("BinaryIO", copy), expected=expected)
@@ -169,11 +169,11 @@ class RemoteFolder:
         return "file"
 
     def companion(self, name: str) -> Identity | None:
-        """See `ScannedFolder.companion`. That of the last scan."""
+        """See `ScannedFolder.companion`. Return the companion of the last scan."""
         return self._companions.get(name)
 
     def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """See `ScannedFolder.companions`. Those of the last scan."""
+        """See `ScannedFolder.companions`. Return the companions of the last scan."""
         above = {name.rpartition("/")[::2]: identity for name, identity in self._companions.items()}
         return {
             base: identity
@@ -189,7 +189,7 @@ class RemoteFolder:
 
     @contextmanager
     def open_scanned(self, name: str, identity: Identity) -> Iterator[BinaryIO]:
-        """See `ScannedFolder.open_scanned`. A copy, which has no name."""
+        """See `ScannedFolder.open_scanned`. It opens an unnamed local copy."""
         with tempfile.TemporaryFile() as copy:
             self.store.fetch(self.path(name), cast("BinaryIO", copy), expected=identity)
             copy.seek(0)
@@ -212,7 +212,7 @@ class _Listing:
         note_progress(self._caller)
         if self._count > self._folder.options.max_files:
             raise SourceBroken(
-                f"{self._folder.root} has more than {self._folder.options.max_files} files (max_files). Move old ones away, or"
+                f"{self._folder.root} has more than {self._folder.options.max_files} files (max_files). Move old files away, or"
                 " raise max_files."
             )
         name, found, folder = listed.name, self.found, self._folder

@@ -54,7 +54,7 @@ _CERTIFICATES: Mapping[str, TlsFault] = {
 }
 """Names of the TLS library of obstore, as its errors write them."""
 _RIGHTS = (
-    "Check access_key, secret_key and what they permit: to list and read, with after: archive or delete also to write and"
+    "Check access_key, secret_key and their permissions: to list and read, and with after: archive or delete also to write and"
     " delete."
 )
 _REGION = "The bucket is in another region. Correct region, or endpoint."
@@ -82,15 +82,14 @@ _REMEDIES: Mapping[str, str] = {
 class ObjectStore(RemoteStore):
     """A bucket or container.
 
-    An object is replaced as a whole, and read only if its ETag is the one of the listing. It moves by a copy and a deletion.
+    An object is replaced as a whole, and read only if it has the ETag of the listing. It moves by a copy and a deletion.
     """
 
     copies = True
 
     def __init__(self, options: RemoteOptions, base: Path) -> None:
-        self._address = options.address
+        super().__init__(options.address, RequestLoop("objects"))
         self._store = _open(options, base)
-        self._loop = RequestLoop("objects")
 
     def check(self, path: str) -> None:
         """See `RemoteStore.check`. A prefix always exists."""
@@ -124,7 +123,10 @@ class ObjectStore(RemoteStore):
     def fetch(
         self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
     ) -> Identity:
-        """See `RemoteStore.fetch`. The request has If-Match, and every continuation of a cut response, too."""
+        """See `RemoteStore.fetch`.
+
+        The request has If-Match. Every further request for the rest of a cut response has it, too.
+        """
         caller = threading.get_ident()
 
         async def work() -> Identity:
@@ -152,7 +154,7 @@ class ObjectStore(RemoteStore):
         return self._run(work, path)
 
     def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:
-        """See `RemoteStore.move`. The copy is compared with what was read before the original is deleted."""
+        """See `RemoteStore.move`. Before the original is deleted, the copy is compared with the content that was read."""
 
         async def work() -> bool:
             if await self._identity_of(target) is not None:
@@ -163,7 +165,8 @@ class ObjectStore(RemoteStore):
             if not await self._is_copied(target, identity, sha256):
                 await obstore.delete_async(self._store, target)  # replaced just before: it was not read
                 return False
-            if await self._is_same(path, identity):  # else a new object stays, and the copy is the one that was read
+            # Else the original is a new object, which stays; the copy is the object that was read.
+            if await self._is_same(path, identity):
                 await obstore.delete_async(self._store, path)
             return True
 
@@ -201,18 +204,6 @@ class ObjectStore(RemoteStore):
         self._run(work, self._address.folder)
         return f"{self._address.origin} can be listed with these credentials."
 
-    def interrupt(self) -> None:
-        """See `RemoteStore.interrupt`."""
-        self._loop.interrupt()
-
-    def allow(self) -> None:
-        """See `RemoteStore.allow`."""
-        self._loop.allow()
-
-    def close(self) -> None:
-        """See `RemoteStore.close`."""
-        self._loop.close()
-
     # ------------------------------------------------------------------------------------------------------- requests
 
     async def _identity_of(self, path: str) -> Identity | None:
@@ -226,7 +217,7 @@ class ObjectStore(RemoteStore):
         return found is not None and _has_same_content(found, identity)
 
     async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
-        """Return True if the copy has the content that was read. Of a large object a copy has another ETag."""
+        """Return True if the copy has the content that was read. The copy of a large object has another ETag."""
         found = await self._identity_of(target)
         if found is None or found.size != identity.size:
             return False
@@ -253,9 +244,6 @@ class ObjectStore(RemoteStore):
                 raise SourceUnavailable(f"{self._shown(path)} {_explain_failure(error)}") from None
 
         return self._loop.run(translated)
-
-    def _shown(self, path: str) -> str:
-        return self._address.display(path)
 
 
 def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
@@ -294,7 +282,7 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
 
 
 def _identity(meta: ObjectMeta) -> Identity:
-    """Return what a listing or a response states, in the form that both have.
+    """Return the identity in a listing or a response, in the same form for both.
 
     Some listings lack the quotes of the ETag, or state fractions of a second, which headers can't.
     """
@@ -310,10 +298,10 @@ def _has_same_content(found: Identity, expected: Identity) -> bool:
 
 
 def _explain_failure(error: exceptions.BaseError) -> str:
-    """Return what is certain about an error, and what to do. Its text may hold a signed address, so it is not shown."""
+    """Return a sentence on an error, and what to do. The text of the error may hold a signed address, so it is not shown."""
     text = str(error)
     if found := _CERTIFICATE.search(text):
-        trust = "add it to those of the system, or name its file in the variable SSL_CERT_FILE; then restart the daemon"
+        trust = "add it to the certificates of the system, or name its file in SSL_CERT_FILE; then restart the daemon"
         described = describe(_CERTIFICATES.get(found[1], "other"), detail=found[1], trust=trust)
         return f"can't be reached: {described}"
     if _NO_TLS.search(text):

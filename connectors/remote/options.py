@@ -9,15 +9,22 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.readiness.not_open import NotOpen
+from connectors.option_types import checked_by
 from connectors.remote.address import RemoteAddress, parse_address
 
-_Folder = Annotated[str, Field(pattern=r"^/?[^/]+(/[^/]+)*/?$")]
+
+def _check_folder(folder: str) -> None:
+    if any(part in {".", ".."} for part in folder.split("/")):
+        raise ValueError("the path of a remote folder has no . and no ..")
+
+
+_Folder = Annotated[str, Field(pattern=r"^/?[^/]+(/[^/]+)*/?$"), checked_by(_check_folder)]
 
 
 class RemoteOptions(DropOptions):
-    """A folder of an SFTP server, or a prefix of a bucket; its files are read as those of a folder on disk."""
+    """A folder of an SFTP server, or a prefix of a bucket; its files are read like files of a folder on disk."""
 
-    url: str = Field(
+    url: Annotated[str, checked_by(parse_address)] = Field(
         description=(
             "The folder: sftp://user@server/drop, sftp://user@server/~/drop (in the user's home), s3://bucket/prefix,"
             " az://container/prefix or gs://bucket/prefix."
@@ -81,7 +88,7 @@ class RemoteOptions(DropOptions):
     region: str = Field(default="us-east-1", description="s3: the region of the bucket.")
     endpoint: str = Field(
         default="",
-        description="s3, az, gs: the address of a server of your own, such as https://minio.example. Default: the provider's.",
+        description="s3, az, gs: the address of your own server, such as https://minio.example. Default: the provider's.",
     )
     max_files: int = Field(
         default=200_000, ge=1, le=2_000_000, description="A folder with more files is refused, which bounds the memory."
@@ -92,19 +99,6 @@ class RemoteOptions(DropOptions):
     timeout_seconds: float = Field(
         default=30, gt=0, le=600, description="How long the server may be silent before the connection is given up."
     )
-
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        parse_address(url)
-        return url
-
-    @field_validator("archive", "receipts", "quarantine", "failed")
-    @classmethod
-    def _check_folder(cls, folder: str | None) -> str | None:
-        if folder is not None and any(part in {".", ".."} for part in folder.split("/")):
-            raise ValueError("the path of a remote folder has no . and no ..")
-        return folder
 
     @field_validator("endpoint")
     @classmethod

@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class RequestLoop:
-    """Runs coroutines for callers of other threads, which can be interrupted. The thread starts with the first one.
+    """Runs coroutines for callers of other threads, which can be interrupted. The thread starts with the first coroutine.
 
-    ``ignored``: errors of background tasks that every request reports, too, such as that of a lost connection.
+    ``ignored``: errors of background tasks that every request reports, too, such as a lost connection.
     """
 
     def __init__(self, name: str, ignored: tuple[type[BaseException], ...] = ()) -> None:
@@ -59,7 +59,7 @@ class RequestLoop:
             loop.default_exception_handler(context)
 
     def interrupt(self, abort: Callable[[], None] = lambda: None) -> None:
-        """Call ``abort`` in the thread and cancel what runs; everything later ends at once, until `allow`."""
+        """Call ``abort`` in the thread, and cancel running requests. Later requests end at once, until `allow`."""
         with self._lock:
             self._interrupted = True
             if self._thread is not None:

@@ -41,10 +41,9 @@ class SftpStore(RemoteStore):
     copies = False
 
     def __init__(self, options: RemoteOptions, base: Path) -> None:
+        super().__init__(options.address, RequestLoop("sftp", ignored=_LOST))
         self._login = SftpLogin(options, base)
-        self._address = options.address
         self._timeout = options.timeout_seconds
-        self._loop = RequestLoop("sftp", ignored=_LOST)
         self._is_silent = False
         self._connection: asyncssh.SSHClientConnection | None = None
         self._client: asyncssh.SFTPClient | None = None
@@ -209,7 +208,8 @@ class SftpStore(RemoteStore):
             async with await self._timed(client.open(_coded(hidden), "wb")) as file:
                 for start in range(0, len(data), _BLOCK_BYTES):
                     await self._timed(file.write(data[start : start + _BLOCK_BYTES]))
-                with contextlib.suppress(asyncssh.SFTPOpUnsupported):  # such a server decides when it is durable
+                # A server without this extension decides itself when the file is durable.
+                with contextlib.suppress(asyncssh.SFTPOpUnsupported):
                     await self._timed(file.fsync())
             try:
                 await self._timed(client.posix_rename(_coded(hidden), _coded(path)))
@@ -240,10 +240,6 @@ class SftpStore(RemoteStore):
         """See `RemoteStore.interrupt`."""
         self._loop.interrupt(self._abort)
 
-    def allow(self) -> None:
-        """See `RemoteStore.allow`."""
-        self._loop.allow()
-
     def close(self) -> None:
         """See `RemoteStore.close`."""
         self._loop.close(self._drop())
@@ -251,7 +247,10 @@ class SftpStore(RemoteStore):
     # ------------------------------------------------------------------------------------------------- one connection
 
     def _run(self, work: Callable[[asyncssh.SFTPClient], Awaitable[T]], path: str, *, repeat: bool = False) -> T:
-        """Run requests. ``repeat``: once more on a new connection if an idle one was lost; the work changes nothing."""
+        """Run requests.
+
+        ``repeat``: the work changes nothing, so it is run again on a new connection if an idle connection was lost.
+        """
 
         async def attempt() -> T:
             was_open = self._client is not None
@@ -292,7 +291,7 @@ class SftpStore(RemoteStore):
         self._connection = self._client = None
 
     def _abort(self) -> None:
-        """Close the connection without a word, which ends every request that waits."""
+        """Close the connection without a message to the server, which ends every waiting request."""
         if self._connection is not None:
             self._connection.abort()
 
@@ -333,7 +332,7 @@ class SftpStore(RemoteStore):
         """Check that no part of the path below the folder of the source is a link."""
         folder = self._address.folder
         if not PurePosixPath(path).is_relative_to(folder):
-            return  # of an archive elsewhere: its path is configured
+            return  # the path of an archive elsewhere is configured, so it may have links
         real_folder = await self._timed(client.realpath(_coded(folder)))
         real = await self._timed(client.realpath(_coded(path)))
         wanted = PurePosixPath(_text(real_folder)) / PurePosixPath(path).relative_to(folder)
@@ -352,14 +351,12 @@ class SftpStore(RemoteStore):
             except asyncssh.SFTPError as error:
                 if not await self._exists(client, folder):
                     raise SourceUnavailable(
-                        f"The folder {self._shown(folder)} can't be made: {_words(error)} Make it, or allow its user to."
+                        f"The folder {self._shown(folder)} can't be made: {_words(error)} Create it, or allow"
+                        " the user to create it."
                     ) from None
             return
         if not stat.S_ISDIR(attrs.permissions or 0):
             raise SourceUnavailable(f"{self._shown(folder)} is not a folder: move it away, or choose another folder.")
-
-    def _shown(self, path: str) -> str:
-        return self._address.display(path)
 
 
 def _coded(path: str) -> bytes:
@@ -371,7 +368,10 @@ def _text(path: object) -> str:
 
 
 def _identity(attrs: asyncssh.SFTPAttrs) -> Identity:
-    """Return what the server states. The permissions and the owner take the place of the time of their change."""
+    """Return the identity that the server states.
+
+    SFTP has no time of a status change; permissions and owner are used instead.
+    """
     permissions = hash((attrs.permissions, attrs.uid, attrs.gid))
     seconds = attrs.mtime or 0
     return Identity(0, 0, attrs.size or 0, int(seconds) * 10**9 + (attrs.mtime_ns or 0), permissions)

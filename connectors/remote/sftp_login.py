@@ -50,7 +50,7 @@ class SftpLogin:
         """Return an open connection.
 
         Raises:
-            RemoteRefused: the host key is not the known one, or the server refuses the user.
+            RemoteRefused: the host key is not the known key, or the server refuses the user.
             SourceBroken: a file of the log-in can't be used.
             SourceUnavailable: the server does not respond.
         """
@@ -135,7 +135,8 @@ class SftpLogin:
         if not expected:
             return (
                 f"The host key of {address.origin}, {_fingerprint(offered)}, is not in {self._known_hosts}. Compare it with"
-                f" the one that its administrator names, then add the line of `ssh-keyscan -p {address.port} {address.host}`."
+                " the fingerprint that its administrator names, then add the line of `ssh-keyscan -p"
+                f" {address.port} {address.host}`."
                 f" {self._stopped()}."
             )
         return (
@@ -149,7 +150,7 @@ class SftpLogin:
         return _STOPPED.format(files=files)
 
     def _stamp(self) -> object:
-        """Return what changes when a file of the log-in changes."""
+        """Return a value that changes when a file of the log-in changes."""
         return [_stamp_of(path) for path in (self._known_hosts, self._key_file) if path is not None]
 
 
@@ -166,7 +167,7 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 
 
 def describe_ssh_error(error: Exception) -> str:
-    """Return an error of the connection as a sentence, without what the server sent."""
+    """Return an error of the connection as a sentence, without the text that the server sent."""
     if isinstance(error, TimeoutError):
         return "it did not respond in time (timeout_seconds)."
     if isinstance(error, OSError):

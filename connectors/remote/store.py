@@ -1,4 +1,4 @@
-"""The seam to a remote store: list, read, move, delete and write files. The paths are those of the server."""
+"""The seam to a remote store: list, read, move, delete and write files. Paths are paths on the server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import BinaryIO
 import msgspec
 
 from connectors.files.identity import Identity
+from connectors.remote.address import RemoteAddress
+from connectors.remote.request_loop import RequestLoop
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _PATH_BYTES = 1024
@@ -40,11 +42,16 @@ class RemoteEntry(msgspec.Struct, frozen=True):
 class RemoteStore(ABC):
     """A server. One thread at a time reads and moves; `interrupt` comes from another thread.
 
-    Every method raises `SourceUnavailable` if the server is not reachable or does not do what is requested, and `RemoteRefused`.
+    Every method raises `SourceUnavailable` if the server is not reachable or does not perform the request. It raises
+    `RemoteRefused` if the server refuses the login.
     """
 
     copies: bool
     """True if a file moves by a copy and a deletion, which a crash can separate."""
+
+    def __init__(self, address: RemoteAddress, loop: RequestLoop) -> None:
+        self._address = address
+        self._loop = loop
 
     @abstractmethod
     def check(self, path: str) -> None:
@@ -56,7 +63,7 @@ class RemoteStore(ABC):
 
     @abstractmethod
     def list_files(self, folder: str, take: Callable[[RemoteEntry], None], enters: Callable[[str], bool]) -> None:
-        """Call ``take`` for each regular file below ``folder``, and for what can't be used.
+        """Call ``take`` for each regular file below ``folder``, and for objects that can't be used.
 
         ``enters`` returns True for the path below ``folder`` of a sub-folder that is listed.
 
@@ -78,7 +85,7 @@ class RemoteStore(ABC):
     ) -> Identity:
         """Write the content into ``target`` and return the identity of exactly this content.
 
-        ``expected``: the identity that the file must have. ``most``: the number of bytes that are wanted.
+        ``expected``: the identity that the file must have. ``most``: the maximum number of bytes to write.
 
         Raises:
             FileNotFoundError: there is no regular file any more.
@@ -88,7 +95,7 @@ class RemoteStore(ABC):
 
     @abstractmethod
     def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:
-        """Move a file if it is still the one of ``identity``; ``target`` is free. Return True if its content is at ``target``.
+        """Move a file if it still has the ``identity``; ``target`` is free. Return True if its content is at ``target``.
 
         Raises:
             FileExistsError: there is a file at ``target``; nothing has moved.
@@ -96,7 +103,7 @@ class RemoteStore(ABC):
 
     @abstractmethod
     def delete(self, path: str, identity: Identity | None) -> bool:
-        """Delete a file if it is still the one of ``identity`` (None: whatever it is). Return True if it was deleted."""
+        """Delete a file if it still has the ``identity`` (None: any file). Return True if it was deleted."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
@@ -109,23 +116,26 @@ class RemoteStore(ABC):
     def resume(self) -> None:  # noqa: B027 - a store without a log-in has nothing to forget
         """Forget that the server refused the credentials."""
 
-    @abstractmethod
     def interrupt(self) -> None:
-        """End a running request soon, and those that follow until `allow`. Called from another thread."""
+        """End a running request soon, and all later requests until `allow`. Called from another thread."""
+        self._loop.interrupt()
 
-    @abstractmethod
     def allow(self) -> None:
-        """Permit requests again: what was read before `interrupt` is still acknowledged."""
+        """Permit requests again: files that were read before `interrupt` are still acknowledged."""
+        self._loop.allow()
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection. May be called twice."""
+        self._loop.close()
+
+    def _shown(self, path: str) -> str:
+        return self._address.display(path)
 
 
 def find_name_fault(name: str) -> str:
     """Return why a path from a server can't be used; empty if it can.
 
-    The name must lead nowhere else than into its folder, also after other programs have joined it to a path.
+    The name must stay within its folder, even if other programs join it to a path.
     """
     if any(part in {"", ".", ".."} for part in name.split("/")):
         return "its name leads out of its folder, or has an empty part"

@@ -1,12 +1,12 @@
 """A backfill: every row of a table is read again, one page at each reading of changes.
 
-The position is a member of the cursor, so it becomes durable with the rows of its page. A page holds the rows after the last key
-of the page before, up to another key, and is read in the transaction of the changes. So a row is as new as the cursor, and later
-changes of it are found as those of any other row.
+The position is a member of the cursor, so it becomes durable with the rows of its page. A page holds the rows after the last
+key of the page before, up to another key, and is read in the transaction of the changes. So a row is as new as the cursor, and
+later its changes are found as the changes of any other row.
 
-The condition of a page is the exact complement of that of the pages before and after it, whatever the collation, and whether or
-not the text of a key is exact. So each row is in one page, also with equal keys. A row with NULL in its key is in none: it is
-rejected before it is mapped.
+The condition of a page is the exact complement of the conditions of the pages before and after it, whatever the collation, and
+whether or not the text of a key is exact. So each row is in one page, also with equal keys. A row with NULL in its key is in no
+page: it is rejected before it is mapped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Backfill(NamedTuple):
 
     keys: tuple[str, ...]
     after: tuple[Parameter, ...] | None = None
-    """The key up to which the pages were read; None: no page was."""
+    """The key up to which the pages were read; None: no page was read."""
     rows: int = 0
     """The number of rows of these pages."""
     of: int | None = None
@@ -95,7 +95,10 @@ def cancel_backfill(cursor: Cursor) -> Cursor:
 
 
 def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillPage:
-    """Return the page after the position of a backfill, of ``most_rows`` rows and those with the key of the last one."""
+    """Return the page after the position of a backfill.
+
+    It has ``most_rows`` rows, and all rows with the same key as the last one.
+    """
     dialect, keys = rows.dialect, rows.key_columns
     names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
     parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]

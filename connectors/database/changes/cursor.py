@@ -31,12 +31,12 @@ def new_reading() -> str:
 
 
 def digest(value: object) -> str:
-    """Return a short text that differs for another JSON value."""
+    """Return a short text; different JSON values have different texts."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def stored_token(cursor: Cursor | None) -> Token | None:
-    """Return the members of a cursor; None if there is none, or if it is none of this version."""
+    """Return the members of a cursor; None if there is no cursor, or if another version made it."""
     if cursor is None or cursor.get("changes") != VERSION:
         return None
     is_known = all(isinstance(cursor[name], type_) for name, type_ in _SHAPES.items() if name in cursor)
@@ -47,7 +47,7 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
     """Return the cursor from which rows from ``to`` on are read again. A time without a zone is in UTC.
 
     Raises:
-        SourceBroken: the cursor has no such value, or ``to`` is no earlier value.
+        SourceBroken: the cursor has no time or number, or ``to`` is not earlier than the cursor.
     """
     token: Token = cursor
     state: Mapping[str, Any] = token.get("state", {})

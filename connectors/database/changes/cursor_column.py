@@ -1,10 +1,11 @@
 """Rows by a column with the time or the number of their last change.
 
-`EndedTransactions` reads times from a moment on at which all running transactions have ended since. A row's time is that of its
-statement or of its transaction, so a transaction that begins later writes later times. As soon as every transaction of a moment
-has ended, no earlier time can appear any more. The moment, less the slack, becomes the bound. It comes from the server's clock,
-so no value of a row can move it: NULL, infinite and future values stay where they are. The slack covers the instant between the
-begin of a transaction and its entry in the list, times without fractions of a second, and clients that write their own times.
+`EndedTransactions` reads all rows with a time after a moment. All transactions that ran at that moment have ended since. A
+row's time is the time of its statement or of its transaction, so a transaction that begins later writes later times. As soon as
+every transaction of a moment has ended, no earlier time can appear any more. The moment, less the slack, becomes the bound. It
+comes from the server's clock, so no value of a row can move it: NULL, infinite and future values stay where they are. The slack
+covers the instant between the begin of a transaction and its entry in the list, times without fractions of a second, and
+clients that write their own times.
 
 `TimeLag` and `NumberLag` are for servers that do not show which transactions run. The lag is the longest time that a writer is
 expected to take. It is the only way to follow a number: a sequence assigns numbers long before they are committed, some of them
@@ -34,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONED = frozenset({"timestamp with time zone", "timestamptz"})
 _LOCAL = frozenset({"timestamp without time zone", "timestamp", "datetime", "date"})
 _MOST_RUNNING = 2_000
-"""With more running transactions the moment is not stored, so that the cursor stays small; a later one is used."""
+"""With more running transactions the moment is not stored, so that the cursor stays small; a later moment is used."""
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _NOW = {
     "postgresql": "SELECT (extract(epoch FROM now()) * 1000000)::bigint",
@@ -177,7 +178,10 @@ class TimeLag(_ByTime):
 
 
 class NumberLag(_ByColumn):
-    """Reads the rows from the highest number on that was visible before the lag. NaN and infinite numbers do not count."""
+    """Reads the rows from a number on: the highest number that was visible before the lag.
+
+    NaN and infinite numbers do not count.
+    """
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee) -> None:
         super().__init__(dialect, guarantee)
@@ -202,7 +206,7 @@ class NumberLag(_ByColumn):
         return ReadPlan(restriction, {"bound": bound, "candidate": candidate})
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `ChangeMethod.unfollowed`: rows without a number, or with one that has no place in the order."""
+        """See `ChangeMethod.unfollowed`: rows without a number, or with a number without a place in the order."""
         return Restriction(f"{self._column} IS NULL OR NOT ({self._is_finite})")
 
 

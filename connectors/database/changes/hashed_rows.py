@@ -49,7 +49,7 @@ class HashedRows(NamedTuple):
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:
-        """The columns and the one of the row hash."""
+        """The columns, with the column of the row hash."""
         return [*self.columns, self.hashed] if self.hashed is not None else self.columns
 
     def split(self, frame: Frame) -> tuple[Frame, pl.Series, pl.Series]:
@@ -99,7 +99,7 @@ class SweptKeys(NamedTuple):
 def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
     """Compare the keys of all rows with the index, and the hashes if the method does not find every written row.
 
-    None if everything must be read: the index can't be used, a key is repeated or is no text, or too much differs.
+    None if everything must be read: the index can't be used, a key is repeated or has no exact text, or too many rows differ.
     """
     names, keys = rows.dialect.options.keys, rows.key_columns
     hashed = None if rows.method.finds_every_change else rows.hashed
@@ -109,7 +109,7 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
     for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.dialect.source):
         is_usable = is_usable and index.is_valid and not frame.faults
         if not is_usable:
-            continue  # the next statement can only follow the end of this one
+            continue  # the next statement must wait for the end of this statement
         positions = positions_of(frame.records, names, first=1)
         index.add_listed(positions)
         if hashed is not None:
@@ -124,7 +124,10 @@ def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
 
 
 def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
-    """Yield the rows with these keys. The database may also return others, if it compares text without regard to case."""
+    """Yield the rows with these keys.
+
+    The database may also return rows with other keys, if it compares text without regard to case.
+    """
     row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
     names = ", ".join(map(rows.dialect.quote, keys.columns))
     for page in keys.iter_slices(_KEYS_IN_STATEMENT):

@@ -14,7 +14,7 @@ State: TypeAlias = Mapping[str, Any]
 """The part of a cursor that belongs to the method; a JSON object."""
 
 Observation: TypeAlias = Mapping[str, Any]
-"""Facts about the server that were read in a transaction before that of the rows."""
+"""Facts about the server that were read in a transaction before the transaction that reads the rows."""
 
 DEFAULT_LAG_SECONDS = 300.0
 
@@ -27,7 +27,7 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     """Which changes a reading finds, and why."""
     improvement: str = ""
-    """What would improve it; empty if nothing would."""
+    """How a person can improve the guarantee; empty if nothing improves it."""
 
 
 class Restriction(NamedTuple):
@@ -38,7 +38,10 @@ class Restriction(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """The rows to read now, None for all, and the state after they were read. ``sweep``: rows were removed since."""
+    """The rows to read now, None for all, and the state after this reading.
+
+    ``sweep``: rows were removed since the last reading.
+    """
 
     restriction: Restriction | None
     state: State
@@ -49,7 +52,7 @@ class ChangeMethod(ABC):
     """A way to find the rows of the source of ``dialect`` that may have changed."""
 
     observes: ClassVar[bool] = False
-    """True if `observe` is needed, in a transaction that ends before that of the rows begins."""
+    """True if `observe` is needed, in a transaction that ends before the transaction of the rows begins."""
     finds_every_change: ClassVar[bool] = False
     """True if a reading of changes finds every row that was written, so that a sweep needs only the keys."""
     remembers: ClassVar[bool] = True
@@ -62,7 +65,7 @@ class ChangeMethod(ABC):
 
     @property
     def lag_seconds(self) -> float:
-        """How long a row may remain invisible, for methods that can't know it."""
+        """How long a row may remain invisible, for methods that can't find it out."""
         return DEFAULT_LAG_SECONDS if self.options.lag_seconds is None else self.options.lag_seconds
 
     def release(self, session: ReadSession, state: State) -> None:  # noqa: B027 - most methods hold nothing on the server
@@ -74,14 +77,14 @@ class ChangeMethod(ABC):
 
     @abstractmethod
     def server(self, session: ReadSession) -> str:
-        """Return what identifies the server and, for a table, its columns; a change requires a whole reading."""
+        """Return a value that identifies the server and, for a table, its columns. If it changes, everything is read."""
 
     @abstractmethod
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:
         """Return which rows to read in this session, after the reading that ended with ``state`` (None: there is none)."""
 
     def version(self) -> object | None:
-        """Return what differs after every commit, read without a session; None if there is no such thing."""
+        """Return a value that changes with every commit, read without a session; None if the database has no such value."""
         return None
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The sequence of readings: whole ones and those of changes, their cursor, and the sweep.
+"""The sequence of readings: whole readings and readings of changes, their cursor, and the sweep.
 
 The cursor holds the state of the method, a fingerprint of what is read, and the time of the last whole reading. The fingerprint
 covers the address, the query or table, the cursor column, the columns and the server. After a change of any of these the cursor
@@ -7,9 +7,9 @@ means nothing, so everything is read.
 A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, and every
 ``whole_seconds``, it is a whole reading, which the intake compares with the mirror.
 
-While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not. A reading
-that would be whole yields the page only, and one whole reading follows the last page. Else the table would be read as often as it
-has pages.
+While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not. A whole
+reading that falls into this time yields only the page, and one whole reading follows the last page. Otherwise the whole table
+would be read for each page.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Memory(NamedTuple):
-    """What is known beyond the durable cursor of ``reading``; it was not stored because no row was new."""
+    """The newer state after the durable cursor of ``reading``. It is not stored, because no row was new."""
 
     reading: str
     state: State
@@ -83,7 +83,7 @@ class _Memory(NamedTuple):
 
 
 class _Begin(NamedTuple):
-    """Where a reading begins. ``version``: that of a file. ``has_page``: the next page of ``backfill`` is read, too."""
+    """Where a reading begins. ``version``: the version of a file. ``has_page``: the next page of ``backfill`` is read, too."""
 
     token: Token | None
     memory: _Memory | None
@@ -188,7 +188,7 @@ class ChangeReader:
         fingerprint = self._fingerprint(method, columns, session)
         state = self._state(token, fingerprint, begin.memory)
         step = method.follow(session, state, observation)
-        self.guarantee = method.guarantee  # it may say why this reading is whole
+        self.guarantee = method.guarantee  # the notice may say why this reading is whole
         is_only_page = False
         if begin.has_page and state is not None and step.restriction is None and not self._forget:
             is_only_page, step = True, ReadPlan(_NOTHING, state)
@@ -223,7 +223,10 @@ class ChangeReader:
         yield from self._all(rows, cursor_after, following)
 
     def _begin_reading(self, cursor: Cursor | None) -> _Begin:
-        """Return where the reading begins. A whole reading in place of one with a waiting backfill keeps its position."""
+        """Return where the reading begins.
+
+        If a whole reading replaces a reading of changes while a backfill waits, the backfill keeps its position.
+        """
         token = stored_token(cursor)
         if token is not None and self._forget and token["reading"] == self._forgotten:
             self._forget = False  # the whole reading that was asked for is durable
@@ -250,7 +253,10 @@ class ChangeReader:
         return state
 
     def _all(self, rows: HashedRows, cursor: Token, following: _Memory | None = None) -> Iterator[ReadRows]:
-        """Yield every row. ``following``: the memory after the reading; None: there is none, and the row index keeps no row."""
+        """Yield every row.
+
+        ``following``: the state to remember after the reading; None: nothing is remembered, and the row index keeps no row.
+        """
         is_indexed = following is not None and rows.hashed is not None and bool(rows.dialect.options.keys)
         if is_indexed:
             self._index.begin_whole(rows.definition)
@@ -292,7 +298,7 @@ class ChangeReader:
     ) -> Iterator[ReadRows]:
         """Yield the next page of a backfill, and the rows that the index does not know.
 
-        Nothing if there are none and the cursor is not old.
+        Yields nothing if there are no such rows and the cursor is not old.
         """
         backfill = begin.backfill if begin.has_page else None
         held = ReadRows(frame=rows.empty_frame(), whole=False)
@@ -328,7 +334,7 @@ class ChangeReader:
         if found or paged or removed:
             self._index.end_changes(cursor["reading"], removed or ())
         else:
-            cursor = {**cursor, "reading": token["reading"]}  # the index is that of the earlier reading
+            cursor = {**cursor, "reading": token["reading"]}  # the index belongs to the earlier reading
         self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
         is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if found or backfill is not None or removed is not None or is_old:
@@ -337,7 +343,7 @@ class ChangeReader:
             yield replace(held, cursor=cursor, last=True, removed=removed)
 
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
-        """Return the rows of the next page, and the position after it: at no key after the last page."""
+        """Return the rows of the next page, and the position after it, which has no key after the last page."""
         if backfill.of is None:
             backfill = backfill._replace(
                 of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.dialect.source}") or 0)

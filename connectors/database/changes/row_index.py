@@ -198,7 +198,7 @@ def _begin_whole(connection: sqlite3.Connection, definition: str) -> bool:
 
 
 def _end_whole(connection: sqlite3.Connection, reading: str) -> None:
-    """Store the listed rows. With a repeated position nothing is stored: a position then does not name one row."""
+    """Store the listed rows. If a position is repeated, nothing is stored, because a position then does not identify a row."""
     inserted = connection.execute(
         "INSERT OR IGNORE INTO whole SELECT position, hash FROM temp.listed ORDER BY position"
     )

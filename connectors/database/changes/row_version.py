@@ -1,12 +1,13 @@
 """Rows of a PostgreSQL table by ``xmin``, the id of the transaction that wrote the row's present version.
 
-Every id below a snapshot's ``pg_snapshot_xmin`` belonged to a transaction that had ended before the snapshot, and every row that
-it left was visible. A row that becomes visible later has an id that is not below it. This includes ids of subtransactions,
-which are assigned after that of their transaction, and prepared transactions. A transaction that has no id yet gets a higher
+Every id below a snapshot's ``pg_snapshot_xmin`` belonged to a transaction that had ended before the snapshot, and every row
+that it left was visible. A row that becomes visible later has an id that is not below it. This includes ids of subtransactions,
+which are assigned after the id of their transaction, and prepared transactions. A transaction that has no id yet gets a higher
 one with its first write. ``pg_visible_in_snapshot`` is no substitute, because it does not know subtransactions.
 
-A row shows 32 bits of the id, also after it was frozen. ``age`` counts from the next id, so it is right across a wrap while the
-last reading is less than 2³¹ ids ago. Older versions with 32 bits in the window are read again, which changes no entry.
+A row shows 32 bits of the id, also after it was frozen. ``age`` counts from the next id, so it stays correct when the ids wrap
+around, if the last reading is less than 2³¹ ids ago. Older versions with 32 bits in the window are read again, which changes no
+entry.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from connectors.database.changes.method import ChangeMethod, Guarantee, Observat
 from connectors.database.port import ReadSession
 
 _WINDOW = (1 << 31) - (1 << 24)
-"""The number of transaction ids after which a row's age is ambiguous, with a reserve for those assigned meanwhile."""
+"""The number of transaction ids after which a row's age is ambiguous, with a reserve for ids that are assigned meanwhile."""
 
 RELATIONS = """
 WITH RECURSIVE tree(oid) AS (
@@ -73,7 +74,7 @@ GUARANTEE = Guarantee(
 
 
 class RowVersion(ChangeMethod):
-    """Reads the rows with a version that was written since the last reading, or while it ran."""
+    """Reads the rows that were written since the last reading began."""
 
     finds_every_change: ClassVar[bool] = True
 
@@ -82,13 +83,13 @@ class RowVersion(ChangeMethod):
         return session.scalar(_SERVER.format(table=literal(self.dialect.table))) or ""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
-        """See `ChangeMethod.follow`. The ids and the rows are those of one snapshot."""
+        """See `ChangeMethod.follow`. The ids and the rows belong to one snapshot."""
         now = json.loads(session.scalar(_SNAPSHOT) or "{}")
         following = {"xmin": now["xmin"]}
         if state is None:
             return ReadPlan(None, following)
         bound = int(state["xmin"])
-        # A higher id than the next one shows a server that was restored to an earlier state.
+        # If the stored id is higher than the next id, the server was restored to an earlier state.
         if not 0 <= now["xmax"] - bound < _WINDOW:
             return ReadPlan(None, following)
         return ReadPlan(Restriction(f"age(xmin) BETWEEN 0 AND age('{bound % (1 << 32)}'::xid)"), following)

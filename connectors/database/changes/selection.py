@@ -109,8 +109,8 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
     guarantee = Guarantee(
         method="ended transactions",
         sentence=(
-            f"Each reading finds every row with a {options.cursor} that is set by the server's clock when it is written,"
-            " however late it is committed: rows are read from a moment on at which every transaction listed in"
+            f"Each reading finds every row with a {options.cursor} that the server's clock sets at each write,"
+            " however late it is committed: rows are read from a moment on; every transaction that was then listed in"
             f" {view} has ended since.{local} Deleted rows and rows with an earlier {options.cursor} are found by the sweep."
         ),
         improvement=better if dialect.name == "postgresql" else "",
@@ -141,13 +141,16 @@ def _lag(options: DatabaseOptions, improvement: str, local: str = "") -> Guarant
 
 
 def _delayed(options: DatabaseOptions, method: str, beginning: str, improvement: str) -> Guarantee:
-    """Return the guarantee of a method that can't know whether a row will still appear; ``beginning``: of the lag."""
+    """Return the guarantee of a method that can't know whether a row will still appear.
+
+    ``beginning``: the first words of the sentence about the lag.
+    """
     lag = DEFAULT_LAG_SECONDS if options.lag_seconds is None else options.lag_seconds
     return Guarantee(
         method=method,
         sentence=(
             f"A reading finds a row that becomes visible within {lag:g} seconds (lag_seconds) after {beginning}"
-            " Later ones and deleted rows are found by the sweep."
+            " Rows that become visible later and deleted rows are found by the sweep."
         ),
         improvement=improvement,
     )

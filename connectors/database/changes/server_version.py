@@ -1,9 +1,9 @@
 """Rows of SQL Server by a ``rowversion`` column, and rows of an Oracle table by ``ORA_ROWSCN``.
 
-SQL Server assigns a row version when a row is written. ``min_active_rowversion()`` is the lowest one of an open transaction.
-So every row with a lower one is committed and visible.
+SQL Server assigns a row version when a row is written. ``min_active_rowversion()`` is the lowest row version of an open
+transaction. So every row with a lower row version is committed and visible.
 
-Oracle's ``ORA_ROWSCN`` is the system change number (SCN) of the last commit of a row's block, or a later one. A lag covers
+Oracle's ``ORA_ROWSCN`` is the system change number (SCN) of the last commit of a row's block, or a later SCN. A lag covers
 commits that the server records later.
 """
 
@@ -69,7 +69,7 @@ class ActiveRowVersion(ChangeMethod):
 
 
 class RowChangeNumber(ChangeMethod):
-    """Reads the rows of an Oracle table with a change number from the one on that was current before the lag."""
+    """Reads the rows of an Oracle table with a change number that was assigned after the begin of the lag."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""

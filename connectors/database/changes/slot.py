@@ -1,8 +1,8 @@
 """Rows of a PostgreSQL table by a logical replication slot, which holds the keys of all committed changes.
 
-The slot is read by SQL, in a transaction that ends before that of the rows begins. So the rows are at least as new as the
-changes, with one exception: a transaction is in the log before other sessions see it. Changes of transactions that the first
-transaction did not see stay in the slot, and the next reading finds them again.
+The slot is read by SQL, in a transaction that ends before the transaction of the rows begins. So the rows are at least as new
+as the changes, with one exception: a transaction is in the log before other sessions see it. Changes of transactions that the
+first transaction did not see stay in the slot, and the next reading finds them again.
 
 The slot is advanced at the next reading, to the end of the last one that is durable. Until then the server keeps the log.
 """
@@ -21,9 +21,10 @@ from connectors.database.options import DatabaseOptions
 from connectors.database.port import PLACEHOLDER, ReadSession, SqlDialect
 
 MOST_CHANGES = 10_000
-"""With more messages than this in the slot, a whole reading costs less than one by keys."""
+"""With more messages than this in the slot, a whole reading costs less than a reading by keys."""
 _MOST_BYTES = 2048
-"""So much of a message is fetched. Keys after large values are not in it, which is a whole reading."""
+"""The number of bytes of a message that are fetched. If a key follows large values, it is not among these bytes, and everything
+is read."""
 
 # A transaction id of 32 bits is completed with the epoch of the snapshot that it is compared with.
 _CHANGES = """
@@ -50,7 +51,8 @@ SELECT json_build_object(
 """
 
 
-# A snapshot's xmax follows the last transaction that has ended. Running ones may have higher ids, which age counts from.
+# A snapshot's xmax follows the last transaction that has ended. Running transactions may have higher ids, and `age` counts from
+# the highest id.
 _NEXT_ID = """
 SELECT (xmax + ((3 + age('3'::xid)::bigint - xmax) % (1::bigint << 32) + (1::bigint << 32)) % (1::bigint << 32))::text
 FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
@@ -85,7 +87,10 @@ SELECT json_build_object(
 
 
 class SlotChanges(RowVersion):
-    """Reads the rows with the keys that the slot holds. A removed row is a sweep. Too many changes are a whole reading."""
+    """Reads the rows with the keys that the slot holds.
+
+    A removed row causes a sweep. Too many changes cause a whole reading.
+    """
 
     observes: ClassVar[bool] = True
 
@@ -109,7 +114,7 @@ class SlotChanges(RowVersion):
     def observe(self, session: ReadSession) -> Observation:
         """Return the changes in the slot, and the place in the log up to which they are known.
 
-        A slot with more unread log than ``slot_bytes`` is advanced without a look at its changes.
+        A slot with more unread log than ``slot_bytes`` is advanced, and its changes are not read.
         """
         slot = literal(self._slot)
         end = session.scalar("SELECT pg_current_wal_flush_lsn()::text") or ""
@@ -160,7 +165,7 @@ class SlotChanges(RowVersion):
     def _restart(self, session: ReadSession, state: State | None, observation: Observation) -> int | None:
         """Return the transaction id before which all transactions must have ended; None: the slot can be followed.
 
-        Changes that were skipped may be in the log before the whole reading sees them. So the table is read whole until every
+        The log may have had skipped changes that the whole reading does not see yet. So the table is read whole until every
         transaction of that time has ended.
         """
         if observation.get("skipped"):
@@ -191,7 +196,7 @@ def _number(place: str) -> int:
 
 
 def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod) -> ChangeMethod:
-    """Return the method of the slot, or the one ``without`` it, with a sentence on why the slot can't be used."""
+    """Return the method of the slot. If the slot can't be used, return the method ``without`` it, with the reason."""
     options = dialect.options
     if session.scalar("SELECT pg_is_in_recovery()::text") == "true":
         problem, facts = "A standby has no slot: read from the primary", dict[str, Any]()

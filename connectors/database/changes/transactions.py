@@ -50,7 +50,10 @@ _LIST_RETRIES = 4
 
 
 class _InnodbList:
-    """The transactions of one InnoDB server, for all readers of this process: with a list each, none would get a new one."""
+    """The transactions of one InnoDB server, for all readers of this process.
+
+    If each reader had its own list, no reader would get a new list.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +61,10 @@ class _InnodbList:
         self._found: Mapping[str, Any] | None = None
 
     def observe(self, session: ReadSession) -> Mapping[str, Any]:
-        """Return a list that is younger than ``_LIST_SECONDS``; an old one, marked so, if other clients read it all the time."""
+        """Return a list that is younger than ``_LIST_SECONDS``.
+
+        If other clients read it all the time, return an old list that is marked as old.
+        """
         with self._lock:
             if self._found is not None and time.monotonic() - self._read < _LIST_SECONDS:
                 return self._found
@@ -80,7 +86,7 @@ class _InnodbList:
             "at": int(read["at"]),
             "running": [holder for _, holder in others] + (read["statements"] or []),
             "detached": [holder for thread, holder in others if thread == 0],
-            # A list without the transaction of this session was made before it began.
+            # If a list lacks the transaction of this session, the list was made before that transaction began.
             "current": len(others) < len(transactions),
         }
 
@@ -92,23 +98,23 @@ _LISTS: dict[str, _InnodbList] = {}
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
     """Return the clock in microseconds since the epoch, and the running transactions; it needs no right.
 
-    A list that is not ``current`` shows which transactions have ended, but not which ones have begun.
+    A list that is not ``current`` shows which transactions have ended, but not which transactions have begun.
     """
     found = json.loads(session.scalar(_POSTGRESQL) or "{}")
     return {**found, "at": int(found["at"]), "current": True}
 
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
-    """Return the same of InnoDB; it needs the PROCESS privilege."""
+    """Return clock and running transactions of InnoDB; this needs the PROCESS privilege."""
     server = session.scalar(_INNODB_SERVER) or ""
     return _LISTS.setdefault(server, _InnodbList()).observe(session)
 
 
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
-    """Return those transactions of ``before`` that may still run.
+    """Return the transactions of ``before`` that may still run.
 
-    A transaction that is prepared loses its connection and gets another name. So if a transaction has vanished, it may be
-    any prepared one that runs now.
+    A transaction that is prepared loses its connection and gets another name. So if a transaction has vanished, it may be any
+    prepared transaction that runs now.
     """
     running, detached = set(observation["running"]), set(observation["detached"])
     left = set(before) & running

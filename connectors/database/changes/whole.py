@@ -17,7 +17,7 @@ FILE_GUARANTEE = Guarantee(
     method="data_version",
     sentence=(
         "Each reading finds every change, also deleted rows: the file is read whole after every commit,"
-        " and not at all between two, because PRAGMA data_version shows whether one happened. After a start it is read once."
+        " and not between two commits, because PRAGMA data_version shows each commit. After a start it is read once."
     ),
 )
 
@@ -37,7 +37,10 @@ class WholeReading(ChangeMethod):
 
 
 class DataVersion(WholeReading):
-    """Reads everything of a SQLite file if a commit happened. It keeps a connection, because only that can compare versions."""
+    """Reads everything of a SQLite file if a commit happened.
+
+    It keeps a connection open, because only one connection can compare its own versions.
+    """
 
     remembers: ClassVar[bool] = True
 
@@ -60,7 +63,7 @@ class DataVersion(WholeReading):
                 address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
                 self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
                 self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
-            # A file that overwrites this file may have its number of commits, but not the time of this write.
+            # A file that replaces this file may have the same number of commits, but has another time of its last write.
             return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0], status.st_ctime_ns)
         except (OSError, sqlite3.Error):
             self.close()

@@ -13,8 +13,8 @@ _BSD = re.compile(rf"SHA256 \((?P<name>.+)\) = {_HEX}")
 def find_checksum(text: str, base: str) -> str | None:
     """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar.
 
-    The result is None if it has none. The text is a hash alone, or lines of a hash and a name (``sha256sum``, also with
-    ``--tag``).
+    The result is None if the sidecar has no SHA-256 for the file. The text is a hash alone, or lines of a hash and a name
+    (``sha256sum``, also with ``--tag``).
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if len(lines) == 1 and (bare := _BARE.fullmatch(lines[0])):

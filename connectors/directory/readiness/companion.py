@@ -1,4 +1,4 @@
-"""The rules `marker` and `sha256`: another file beside a file says that it is complete, or which content it has."""
+"""The rules `marker` and `sha256`: a companion beside a file shows that the file is complete, or which content it must have."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _FIELDS = re.compile(r"\{(name|stem)\}")
 
 def _check_template(template: str) -> str:
     if "/" in template:
-        raise ValueError("it is the name of a file in the same folder, so it has no slash")
+        raise ValueError("it must have no slash, because it is the name of a file in the same folder")
     if len(_FIELDS.findall(template)) != 1 or "{" in _FIELDS.sub("", template) or "}" in _FIELDS.sub("", template):
-        raise ValueError("it names {name} (run.csv) or {stem} (run) once, and no other field")
+        raise ValueError("it must have {name} (run.csv) or {stem} (run) once, and no other field")
     if template in {"{name}", "{stem}"}:
         raise ValueError("it must differ from the file's own name")
     return template
 
 
 CompanionName = Annotated[str, AfterValidator(_check_template)]
-"""The template of a companion's name, with ``{name}``, the file's whole name, or ``{stem}``, that without its last suffix."""
+"""The template of a companion's name, with ``{name}``, the file's whole name, or ``{stem}``, the name without its last
+suffix."""
 
 
 def companion_name(template: str, base: str) -> str:
@@ -56,7 +57,7 @@ class CompanionRule(ReadinessRule):
 
 
 class Marker(CompanionRule):
-    """A file of another name appears once this file is complete.
+    """Another program creates a marker file once this file is complete.
 
     The content of the marker does not matter.
     """
@@ -65,7 +66,7 @@ class Marker(CompanionRule):
     name: CompanionName = Field(
         default="{name}.done",
         description=(
-            "The marker's name: {name} is the file's whole name, {stem} the same without its last suffix. A marker that is older"
+            "The marker's name: {name} is the file's whole name, {stem} the name without its last suffix. A marker that is older"
             " than its file was made for an earlier file and does not count."
         ),
     )
@@ -79,7 +80,10 @@ class Marker(CompanionRule):
         written = view.identity.mtime_ns
         if found.mtime_ns + _COARSE_SECONDS * 10**9 < written <= view.now * 10**9:
             return NotReady(
-                sentence=f"its marker {marker} is older than it and was made for an earlier file; it waits for a new one"
+                sentence=(
+                    f"its marker {marker} is older than the file, so it was made for an earlier file; the file"
+                    " waits for a new marker"
+                )
             )
         return None
 
@@ -90,11 +94,11 @@ class Sidecar(CompanionRule):
     type: Literal["sha256"] = "sha256"
     name: CompanionName = Field(
         default="{name}.sha256",
-        description="The sidecar's name: {name} is the file's whole name, {stem} the same without its last suffix.",
+        description="The sidecar's name: {name} is the file's whole name, {stem} the name without its last suffix.",
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for a sidecar with content. Another hash, or none for this file, makes the file invalid."""
+        """Wait for a sidecar with content. The file is invalid if the sidecar has another hash or no hash for it."""
         sidecar = companion_name(self.name, view.base)
         found = view.sibling(sidecar)
         if found is None:

@@ -32,7 +32,7 @@ class Complete(ReadinessRule):
     give_up_seconds: float = Field(
         default=300,
         ge=0,
-        description="How long an incomplete file is waited for; then it is read, and rejected with what is wrong.",
+        description="How long to wait for the end of an incomplete file. After that it is read, and rejected with the reason.",
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:

@@ -1,4 +1,4 @@
-"""The evaluation of stable files by all rules: the ready ones in order, and why others wait."""
+"""The evaluation of stable files by all rules: the ready files in order, and why the rest waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Readiness:
     """Evaluates files by all of ``rules``.
 
     Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch, ``elapsed``
-    seconds that only pass. ``format_for`` returns the format of a name.
+    returns monotonic seconds. ``format_for`` returns the format of a name.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Readiness:
     def evaluate(
         self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
     ) -> list[str]:
-        """Return the names among ``stable`` that are ready or to be rejected.
+        """Return the names among ``stable`` that are ready or must be rejected.
 
         The files of a group follow one another. ``is_done`` returns True for a file that needs no reading, because it would
         yield nothing new.
@@ -141,7 +141,7 @@ class Readiness:
         return verdict.sentence if isinstance(verdict, InvalidFile) else ""
 
     def waiting_reason(self, name: str) -> str:
-        """Return what the file waits for, by its last evaluation; empty if it waits for nothing."""
+        """Return why the file waits, by its last evaluation; empty if it does not wait."""
         verdict = self._verdicts.get(name)
         return verdict.sentence if isinstance(verdict, NotReady) else ""
 
@@ -155,7 +155,7 @@ class Readiness:
         ]
 
     def group(self, name: str) -> Group | None:
-        """Return the group of files that are read all or none, with this file among them.
+        """Return the group that has this file. The files of a group are read together or not at all.
 
         The result is None if it has no group.
         """

@@ -23,6 +23,7 @@ from connectors.directory.readiness.rule import (
     parent_folder,
 )
 from connectors.files.identity import Identity
+from ingestd.sdk import first_names
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -30,8 +31,9 @@ _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Files that belong together, by their paths below the folder, in the order in which they are read.
 
-    ``name`` is for a sentence. ``incomplete``: why the group as a whole is not ready; empty if it is complete. ``companion``: the
-    path of a file that is removed with the last file of the group. ``hashes``: the SHA-256 that a member must have.
+    ``name`` is the name in sentences for users. ``incomplete``: why the group as a whole is not ready; empty if it is complete.
+    ``companion``: the path of a file that is removed with the last file of the group. ``hashes``: the SHA-256 that a member
+    must have.
     """
 
     name: str
@@ -58,7 +60,7 @@ class GroupingRule(ReadinessRule):
 
     @abstractmethod
     def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
-        """Yield every group that has a file. No file is in two groups. ``files``: those of the last scan, by name.
+        """Yield every group that has a file. No file is in two groups. ``files``: the files of the last scan, by name.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -76,8 +78,8 @@ class GroupingRule(ReadinessRule):
 class Manifest(GroupingRule):
     """A manifest lists files of its folder that are read all or none, in the order of the list.
 
-    Each line names one file, and may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file in no
-    list waits for one.
+    Each line names one file, and may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file that
+    no list names waits for a list.
     """
 
     type: Literal["manifest"] = "manifest"
@@ -98,7 +100,7 @@ class Manifest(GroupingRule):
                 yield group
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return that the file waits for a manifest."""
+        """Return the sentence that the file waits for a manifest."""
         return f"it waits for a manifest ({self.name}) that lists it"
 
     def is_companion(self, base: str) -> bool:
@@ -115,14 +117,10 @@ def _read_manifest(name: str, text: str, files: Container[str], claimed: Contain
     return Group(
         name=name,
         members=members,
-        incomplete=f"{name} also lists {_some(missing)}, missing or still empty" if missing else "",
+        incomplete=f"{name} also lists {first_names(missing, 3)}: missing or still empty" if missing else "",
         companion=name,
         hashes={member: hashes[member] for member in members if hashes[member]},
     )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 class Parts(GroupingRule):
@@ -143,9 +141,9 @@ class Parts(GroupingRule):
     def _check(self) -> Self:
         fields = _FIELD.findall(self.name)
         if "/" in self.name or fields.count("part") != 1 or len(fields) != len(set(fields)):
-            raise ValueError("name has no slash, names {part} once, and no other field twice")
+            raise ValueError("name must have no slash, {part} exactly once, and no other field twice")
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError("parts has a name twice")
+            raise ValueError("parts must not have a name twice")
         return self
 
     def groups(
@@ -176,7 +174,7 @@ class Parts(GroupingRule):
         return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return that the name does not match the group's parts.
+        """Return the sentence that the name does not match the group's parts.
 
         A file must not be read as a complete export because of a typing mistake in its name.
         """

@@ -10,15 +10,15 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, TypeVar, cast
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
 
 from connectors.files.identity import Identity
 from connectors.formats import Format
+from connectors.option_types import ConnectorOptions
 
 T = TypeVar("T")
 
 TEXT_BYTES = 2**20
-"""The part of a sidecar or manifest that is read. No real one is larger."""
+"""The maximum number of bytes that are read of a sidecar or manifest. Real sidecars and manifests are smaller."""
 
 
 class NotReady(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScannedFolder(Protocol):
-    """What the rules read of a drop folder beside its scan. Names are paths below the folder, with slashes."""
+    """The access of the rules to a drop folder, in addition to its scan. Names are paths below the folder, with slashes."""
 
     def open_scanned(self, name: str, identity: Identity) -> AbstractContextManager[BinaryIO]:
         """Return a context with a file as it was scanned, or a copy of it, open on disk at its start.
@@ -54,7 +54,10 @@ class ScannedFolder(Protocol):
         """Return the regular files with content in one sub-folder (empty: the folder itself) with names that match a glob."""
 
     def text(self, name: str) -> str:
-        """Return the beginning of a small text file. Bytes that are not UTF-8 are replaced: no expected name has any."""
+        """Return the beginning of a small text file.
+
+        Bytes that are not UTF-8 are replaced, because no expected name has such bytes.
+        """
 
 
 class ContentCache(msgspec.Struct):
@@ -128,14 +131,12 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parent_folder(name: str) -> str:
-    """Return the sub-folder of a path below the folder, with its slash; empty for the folder itself."""
+    """Return the sub-folder in a path, with a slash at its end; empty for a file directly in the folder."""
     return name[: name.rfind("/") + 1]
 
 
-class ReadinessRule(BaseModel, ABC):
-    """A rule as configured. A subclass gives ``type`` its name as the default, and has one field for each setting."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+class ReadinessRule(ConnectorOptions, ABC):
+    """A rule as configured. In a subclass, the default of ``type`` is the rule's name, and each setting is one field."""
 
     type: str
 

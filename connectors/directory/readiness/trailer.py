@@ -28,14 +28,14 @@ def _check_pattern(pattern: str) -> str:
 
 
 class Trailer(ReadinessRule):
-    """The file ends with a line that states the number of its records. That line is no record."""
+    """The file ends with a line that states the number of its records. That line is not a record."""
 
     type: Literal["trailer"] = "trailer"
     pattern: Annotated[str, AfterValidator(_check_pattern)] = Field(
         default=r"#\s*rows:\s*(\d+)",
         description=(
-            "A regular expression for the whole last line, with brackets around the number. For CSV, NDJSON and fixed width,"
-            " not packed, in an encoding that writes ASCII as ASCII."
+            "A regular expression for the whole last line, with brackets around the number. It works for CSV, NDJSON and"
+            " fixed width that are not packed, in an encoding that writes ASCII characters as ASCII bytes."
         ),
     )
 
@@ -54,7 +54,10 @@ class Trailer(ReadinessRule):
             return None  # the reading reports why
         if found != wanted:
             return InvalidFile(
-                sentence=f"{view.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
+                sentence=(
+                    f"{view.name}: its last line says {wanted} records, but the file holds {found}. Drop the"
+                    " complete file again."
+                )
             )
         return None
 
@@ -67,7 +70,7 @@ class Trailer(ReadinessRule):
     def find_start(self, file: BinaryIO) -> int | None:
         """Return the offset of the line in bytes; None if the file does not end with it.
 
-        The file is at its start then.
+        After the call, the position in the file is 0.
         """
         start, line = read_last_line(file)
         file.seek(0)
@@ -75,7 +78,7 @@ class Trailer(ReadinessRule):
 
 
 def read_last_line(file: BinaryIO) -> tuple[int, str]:
-    """Return the offset and the text of the last line that is not blank; of a very long line, its end."""
+    """Return the offset and the text of the last line that is not blank; only the end of a very long line."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
     tail = file.read(_TAIL_BYTES).rstrip()

@@ -20,7 +20,7 @@ _NO_END = "The stream has no mark of its end, so it may be incomplete."
 def read_arrow(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
     """Yield the rows of an Arrow file or stream, at least one chunk. Positions are row numbers from 1.
 
-    A column that can't be read is among the ``unreadable`` ones of the chunks from there on.
+    If a column can't be read, the following chunks list it as ``unreadable``.
 
     Raises:
         SourceBroken: the file is no Arrow file or stream, is damaged or cut, or none of its columns can be read.

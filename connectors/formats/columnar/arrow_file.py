@@ -128,7 +128,7 @@ class ArrowFile:
         return found
 
     def _schema_before(self, end: int) -> Message:
-        """Return the schema, which is all that a file has before its first batch."""
+        """Return the schema, the only part of a file before its first batch."""
         try:
             [message] = self._from(_FILE_START, end)
         except (ArrowDamaged, NotFlatbuffer, ValueError):
@@ -224,7 +224,7 @@ class ArrowFile:
                 node += column.nodes
 
     def stream(self, part: ArrowPart, numbers: Sequence[int]) -> bytes:
-        """Return some columns of some batches as a stream of their own.
+        """Return some columns of some batches as a separate stream.
 
         Raises:
             NotFlatbuffer: a batch lacks parts of its columns.

@@ -31,7 +31,8 @@ _BUFFERS = {
     _NULL: 0,
     _RUNS: 0,
 }
-"""The number of buffers of a type without those of its children. Views have more, which each batch counts."""
+"""The number of buffers of a type, without the buffers of its children. Views have additional buffers, which each batch
+counts."""
 _VIEWS = (23, 24)
 _NO_TEXT = {
     _INTERVAL: "intervals",
@@ -43,9 +44,10 @@ _NO_TEXT = {
 
 
 class ArrowColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column: what its leaves hold, and the nodes, buffers and views that it has in each batch.
+    """A column: the kind of values of its leaves, and the nodes, buffers and views that it has in each batch.
 
-    ``refusal``: what it holds that can't be read; empty: it can. ``dictionaries``: those that its values are in.
+    ``refusal``: the kind of values that can't be read; empty: the column can be read. ``dictionaries``: the dictionaries that
+    hold its values.
     """
 
     name: str
@@ -112,7 +114,7 @@ def _leaf(field: Table, kind: int) -> Leaf:
 
 
 def stored_leaves(schema: Table) -> dict[str, Leaf]:
-    """Return what an Arrow schema says of the columns of a Parquet file that the file itself doesn't: zones and durations.
+    """Return the zones and durations of a Parquet file's columns, which only its Arrow schema has.
 
     Raises:
         NotFlatbuffer: the schema is damaged.
@@ -134,7 +136,7 @@ def _zone(timestamp: Table) -> str:
 
 @cache
 def _is_zone(name: str) -> bool:
-    """Return whether polars knows a time zone. Empty is one: the values have none, or are in UTC."""
+    """Return whether polars knows a time zone. The empty zone is valid: the values have no zone, or are in UTC."""
     try:
         pl.Series([0], dtype=pl.Datetime("us", "UTC")).dt.convert_time_zone(name)
     except pl.exceptions.ComputeError:

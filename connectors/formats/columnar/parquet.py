@@ -19,7 +19,7 @@ from ingestd.sdk.formats.record_chunk import RecordChunk
 def read_parquet(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
     """Yield the rows of a Parquet file, at least one chunk. Positions are row numbers from 1.
 
-    A column that can't be read is among the ``unreadable`` ones of the chunks from there on.
+    If a column can't be read, the following chunks list it as ``unreadable``.
 
     Raises:
         SourceBroken: the file is not a Parquet file, its footer is damaged, or none of its columns can be read.
@@ -44,7 +44,7 @@ def read_parquet(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
 
 
 class _Part:
-    """Some row groups, in memory as a file of the columns that were asked for last."""
+    """Some row groups. A file in memory holds them with the columns that were requested last."""
 
     def __init__(self, parquet: ParquetFile, groups: Sequence[RowGroup]) -> None:
         self._parquet = parquet
@@ -52,7 +52,7 @@ class _Part:
         self._held: tuple[Sequence[int], bytes] = ((), b"")
 
     def slices(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row and the number of rows of what is read at a time; pages that a slice doesn't need are skipped."""
+        """Yield the first row and the number of rows of each slice to read. Pages that a slice doesn't need are skipped."""
         rows, size = sum(group.rows for group in self._groups), sum(group.size for group in self._groups)
         step = rows if size <= PART_BYTES else max(ROWS, rows * PART_BYTES // size)
         for start in range(0, rows, step):

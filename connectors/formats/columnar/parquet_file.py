@@ -36,7 +36,7 @@ _CHUNKS, _TOTAL_BYTES, _GROUP_ROWS = 1, 2, 3
 _FILE_PATH, _CHUNK_OFFSET, _META, _CRYPTO = 1, 2, 3, 8
 _TYPE, _PATH, _VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 1, 3, 5, 7, 9, 11
 _META_KEPT = (1, 2, 3, 4, 5, 6, 7, 9, 11)
-"""What polars needs of a column chunk; statistics may be damaged, and no row is selected by them."""
+"""The fields of a column chunk that polars needs. Statistics are left out: they may be damaged, and select no row."""
 _INT96, _FIXED = 3, 7
 _ARROW_SCHEMA, _ARROW_HEADER, _ARROW_HEAD = b"ARROW:schema", 2, 8
 """The key of a message of Arrow in the metadata, the field of its header, and the bytes before it."""
@@ -47,7 +47,10 @@ class ParquetDamaged(Exception):
 
 
 class ColumnChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a leaf in a row group, and what the footer says of them. ``fault``: why they can't be read, or empty."""
+    """The pages of a leaf in a row group, and the facts about them in the footer.
+
+    ``fault``: why the pages can't be read, or empty.
+    """
 
     start: int
     size: int
@@ -83,7 +86,7 @@ class ParquetFile:
         except (NotCompact, BadSchema) as error:
             raise ParquetDamaged(f"its footer is damaged: {error}") from error
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise ParquetDamaged("its footer is damaged") from error  # a value of another type, or none
+            raise ParquetDamaged("its footer is damaged") from error  # a value has another type, or is missing
         self.groups = [group for group in groups if group.rows]
         self._check()
 
@@ -113,7 +116,7 @@ class ParquetFile:
                 raise ParquetDamaged("a row group does not have the columns of the footer")
 
     def find_fault(self, column: ParquetColumn, groups: Sequence[RowGroup]) -> str:
-        """Return why a column of some row groups can't be read, as a clause; empty if nothing speaks against it."""
+        """Return why a column of some row groups can't be read, as a clause; empty if it may be readable."""
         for group in groups:
             for chunk in self._chunks(column, group):
                 if chunk.fault:
@@ -123,7 +126,7 @@ class ParquetFile:
         return ""
 
     def part(self, groups: Sequence[RowGroup], columns: Sequence[ParquetColumn]) -> bytes:
-        """Return some row groups and columns as a Parquet file of their own.
+        """Return some row groups and columns as a separate Parquet file.
 
         Raises:
             OSError: the file can't be read.
@@ -172,7 +175,7 @@ class ParquetFile:
 
 
 def _stored_leaves(metadata: Mapping[bytes, bytes]) -> Mapping[str, Leaf]:
-    """Return what the schema that Arrow's writers store says of columns; nothing if there is none, or it is damaged."""
+    """Return the facts about columns in the schema that Arrow's writers store; empty if it is missing or damaged."""
     try:
         message = base64.b64decode(metadata.get(_ARROW_SCHEMA, b""))
         header = Table.root(message[_ARROW_HEAD:]).table(_ARROW_HEADER)
@@ -182,7 +185,7 @@ def _stored_leaves(metadata: Mapping[bytes, bytes]) -> Mapping[str, Leaf]:
 
 
 def _with_leaf(column: ParquetColumn, stored: Mapping[str, Leaf]) -> ParquetColumn:
-    """Return a column of a single leaf as what ``stored`` says of it, if the file's own type is the one that it is written as."""
+    """Return a column of one leaf with the type in ``stored``, if Arrow stores that type as the file's type."""
     leaf = stored.get(column.name, TYPED)
     if column.leaves != [TYPED] or leaf.kind != column.may_be:
         return column

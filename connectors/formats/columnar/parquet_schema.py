@@ -1,4 +1,4 @@
-"""The schema of a Parquet file, rewritten to what polars reads exactly. Performs no I/O.
+"""The schema of a Parquet file, rewritten so that polars reads it exactly. Performs no I/O.
 
 polars refuses a whole file for one annotation that it doesn't know, loses instants of INT96 after the year 2262, and panics at a
 repeated field without an annotation. So each column gets a schema element with the same bytes that polars reads as they are, and
@@ -47,11 +47,11 @@ class _Node(msgspec.Struct, kw_only=True):
 
 
 class ParquetColumn(_Node, kw_only=True):
-    """A column: its name, its elements for polars, the paths of its leaves in them, and what its leaves hold.
+    """A column: its name, its elements for polars, the paths of the leaves in them, and the kinds of the leaves.
 
-    ``refusal``: what it holds that has no text form; empty: it can be read. ``first``: the number of its first leaf in the file.
-    ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers store as this type
-    (``duration``, ``zone``); empty: none.
+    ``refusal``: the kind of values without a text form; empty: the column can be read. ``first``: the number of its first leaf
+    in the file. ``flat``: each row has exactly one value of each leaf. ``may_be``: the kind of `Leaf` that Arrow's writers
+    store as this type (``duration``, ``zone``); empty: none.
     """
 
     name: str
@@ -127,7 +127,7 @@ def _group(element: Fields, elements: Iterator[Fields], count: int, depth: int) 
 
 
 def _as_list(node: _Node) -> _Node:
-    """Return a repeated field as the list that it is, in a group that adds no level.
+    """Return a repeated field as a list, in a group that adds no level.
 
     A repeated field named ``array`` is the item itself by the rules of the format, also if it is a group of one field.
     """
@@ -150,7 +150,7 @@ def _leaf(element: Fields) -> _Node:
 
 
 def _leaf_kind(element: Fields) -> tuple[Leaf, str]:
-    """Return how the text of a leaf is made, and what it holds if it has none. May change the element."""
+    """Return how the text of a leaf is made, or the kind of its values if they have no text. May change the element."""
     physical, converted, logical = _number(element, _TYPE), _number(element, _CONVERTED, -1), _logical(element)
     refusal = _NO_TEXT_LOGICAL.get(logical, "") or _NO_TEXT_CONVERTED.get(converted, "")
     if not refusal and _LOGICAL in element and logical not in _LOGICAL_KNOWN:
@@ -190,7 +190,7 @@ def _bytes_kind(element: Fields, converted: int, logical: int) -> Leaf:
 
 
 def _remove_annotation(element: Fields) -> None:
-    """Remove what an element says about its values besides their physical type."""
+    """Remove all annotations of an element, except the physical type of its values."""
     for number in (_CONVERTED, _SCALE, _PRECISION, _LOGICAL):
         element.pop(number, None)
 

@@ -14,7 +14,7 @@ import polars as pl
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """What the values of a leaf of a column are, if their type in polars doesn't say it.
+    """The kind of the values of a leaf, if their type in polars doesn't show it.
 
     ``kind``: ``uuid``, ``int96`` (an instant without a zone), ``decimal`` (``detail``: its scale), ``duration`` (``detail``: ms,
     us or ns), ``zone`` (``detail``: the time zone of instants); empty: the type says it.
@@ -32,7 +32,7 @@ _PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAYS = 95_000_000
 """Days before and after 1970 that have a text, up to the year 262,070."""
 _FLOAT16_END = 65_520
-"""Numbers from this one on are infinite as a float16."""
+"""A float16 can't hold numbers from this number on; they are infinite."""
 _NULL = pl.lit("null")
 
 
@@ -50,7 +50,7 @@ def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_expression(name: str, kind: pl.DataType, leaves: Sequence[Leaf] = ()) -> pl.Expr:
-    """Return the text of a column. ``leaves``: what its leaves are, in their order; empty: what their types say.
+    """Return the text of a column. ``leaves``: the kinds of its leaves, in their order; empty: their types show the kinds.
 
     A number has the fewest digits that read back as the same number, a decimal all digits of its scale. Dates and times follow
     ISO 8601, with the time zone if there is one. A duration is hours, minutes and seconds. A boolean is true or false.
@@ -100,15 +100,11 @@ def _json_leaf(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
     if not leaf.kind and (kind.is_integer() or kind == pl.Boolean):
         return text
     if not leaf.kind and kind.is_float():
-        return pl.when(value.is_finite()).then(text).otherwise(_quoted(text))
-    # A struct of one field is written by a function of polars, because there is none for a single text.
+        return pl.when(value.is_finite()).then(text).otherwise(pl.concat_str(pl.lit('"'), text, pl.lit('"')))
+    # A struct of one field is written by a function of polars, because polars has no such function for a single text.
     return pl.when(text.is_not_null()).then(
         pl.struct(text.alias("v")).struct.json_encode().str.strip_prefix('{"v":').str.strip_suffix("}")
     )
-
-
-def _quoted(text: pl.Expr) -> pl.Expr:
-    return pl.concat_str(pl.lit('"'), text, pl.lit('"'))
 
 
 def _text(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
@@ -129,7 +125,7 @@ def _text(value: pl.Expr, kind: pl.DataType, leaf: Leaf) -> pl.Expr:
 
 
 def _temporal_text(value: pl.Expr, kind: pl.DataType, zone: str) -> pl.Expr:
-    """``zone``: the time zone of instants; empty: that of their type."""
+    """``zone``: the time zone of instants; empty: the time zone of their type."""
     match kind:
         case pl.Datetime():
             value = _within(value, _DAYS * 86_400 * _PER_SECOND[kind.time_unit])

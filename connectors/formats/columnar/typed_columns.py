@@ -15,7 +15,7 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_po
 ROWS = 50_000
 """How many rows a chunk has, and how many rows of small parts of a file are read together."""
 PART_BYTES = 64 * 2**20
-"""How many bytes of values are read at a time, if the file has parts that are small enough."""
+"""The maximum number of bytes of values that are read at a time, if the file has parts of this size."""
 _REASON_CHARACTERS = 200
 
 T = TypeVar("T")
@@ -23,7 +23,10 @@ Load = Callable[[Sequence[int]], pl.DataFrame]
 
 
 def group_parts(items: Iterable[T], rows: Callable[[T], int], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield consecutive parts of a file that are read together: with at most `ROWS` and `PART_BYTES`, unless it is one part."""
+    """Yield consecutive parts of a file that are read together.
+
+    They have at most `ROWS` and `PART_BYTES`, or are a single part.
+    """
     group: list[T] = []
     group_rows = group_size = 0
     for item in items:
@@ -41,14 +44,17 @@ class ColumnsDamaged(Exception):
 
 
 _READING_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ColumnsDamaged, ValueError, OverflowError)
-"""What reading damaged or unknown content raises. A panic of polars is no `Exception`."""
+"""The exceptions for damaged or unknown content. A panic of polars is no `Exception`."""
 
 
 class ColumnsRead:
     """The columns of one file, by number, while it is read. Counts the rows, and makes chunks of frames."""
 
     def __init__(self, name: str, columns: Sequence[str], leaves: Sequence[Sequence[Leaf]], *, rows: int) -> None:
-        """``columns``: their names. ``leaves``: see `text_expression`. ``rows``: how many the file says that it has."""
+        """``columns``: the names of the columns.
+
+        ``leaves``: see `text_expression`. ``rows``: the number of rows by the file's metadata.
+        """
         self._name = name
         self._columns = columns
         self._leaves = leaves

@@ -45,7 +45,7 @@ class Csv(Format):
         ge=1,
         description=(
             "The header's row number as a spreadsheet counts. By default the header is the first row. If most rows below it"
-            " have more fields, the header is the first row that has as many fields as most rows, and looks like names."
+            " have more fields, the header is the first row that looks like names and has the same number of fields as most rows."
         ),
     )
     header_rows: int = Field(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from connectors.formats.csv.detection import looks_like_header
 from connectors.formats.csv.dialect import Layout
-from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
+from connectors.formats.csv.fast import end_of_last_record, read_fast
 from connectors.formats.csv.header import Header
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import (
@@ -24,11 +24,12 @@ from connectors.formats.csv.tolerant import (
 )
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.text.lines import SHOWN, shown_text
+from connectors.utf8 import is_utf8
 from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 SMALL_BYTES = 4 * 1024
-"""The rest of a file up to this size is read record by record: for these records a call of polars costs more."""
+"""The rest of a file up to this size is read record by record, because a call of polars would take longer."""
 
 
 class BlockReader:
@@ -77,7 +78,7 @@ class BlockReader:
     ) -> RecordChunk | None:
         """Read a block of whole records by columns; return None if that could differ from the csv module.
 
-        ``lines``: the number of its lines, if known. The lines of a result are one record each, and none is rejected.
+        ``lines``: the number of its lines, if known. In a result, each line is one record, and no record is rejected.
         """
         if len(block) > self._record_bytes:  # in a larger block a record might be too large
             return None
@@ -94,7 +95,10 @@ class BlockReader:
         )
 
     def read_tolerant(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
-        """Read the whole records of a buffer that begins at ``location``; None if it has none. ``final``: nothing follows it."""
+        """Read the whole records of a buffer that begins at ``location``; None if the buffer has no whole record.
+
+        ``final``: nothing follows the buffer.
+        """
         rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
@@ -156,7 +160,7 @@ class BlockReader:
             end = scanner.feed(buffer)
             if end is not None:
                 offset, rest = offset + end, buffer[end:]
-                lines += buffer[: max(0, end - 2)].count(b"\n")  # without the one that ends the record
+                lines += buffer[: max(0, end - 2)].count(b"\n")  # without the line feed that ends the record
                 break
             offset += len(buffer)
             lines += buffer.count(b"\n")
@@ -193,7 +197,7 @@ def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
     if looks_like_header(fields):
         return (
             "The row begins with a byte order mark, and may be the header of another file that was appended here. The rows below"
-            " it are read with the columns of the first header. Split the file if they have others."
+            " it are read with the columns of the first header. Split the file if they have other columns."
         )
     return ""
 

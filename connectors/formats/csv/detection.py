@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 DELIMITERS = ("\t", ";", "|", ",")
-"""The detected delimiters, in order of preference: those that are rarer within fields come first."""
+"""The detected delimiters, in order of preference: delimiters that are rarer within fields come first."""
 
 _SEPARATOR_LINE = re.compile(rb"sep=([!-/:-@\[-`{-~\t ])(?:\r\n|\n|\r(?!\n))", re.IGNORECASE)
 
@@ -25,7 +25,10 @@ SampleRecord: TypeAlias = tuple[int, list[str]]
 
 
 def separator_line(beginning: bytes) -> tuple[str, int] | None:
-    """Return the delimiter that a first line such as ``sep=;`` states, and the length of the line; None without one."""
+    """Return the delimiter that a first line such as ``sep=;`` states, and the length of the line.
+
+    None if there is no such line.
+    """
     found = _SEPARATOR_LINE.match(beginning)
     return (found[1].decode(), found.end()) if found else None
 
@@ -54,7 +57,10 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 
 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
-    """Return the share of records with ``columns`` fields; if it is 0 but most have several fields, a small number."""
+    """Return the share of records with ``columns`` fields.
+
+    If no record has them but most records have several fields, return a small number.
+    """
     if not records:
         return 1.0
     alike = sum(len(record) == columns for record in records)
@@ -63,7 +69,7 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
 
 
 def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
-    """Return the header: the given row, else the first possible one; None if it is not among these records."""
+    """Return the header: the given row, else the first possible one; None if these records have no header."""
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
     if not records:

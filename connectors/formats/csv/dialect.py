@@ -15,8 +15,8 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One ASCII character each; ``quote`` and ``comment`` are empty if the file has none.
 
-    Inside quotes, two quotes mean one. A line that begins with ``comment``, where a record can begin, counts as blank. An empty
-    ``delimiter`` has to be detected.
+    Inside quotes, two quotes mean one. If a record can begin at a line, and the line begins with ``comment``, it counts as
+    blank. An empty ``delimiter`` has to be detected.
     """
 
     delimiter: str = ","

@@ -1,12 +1,13 @@
 """The fast path of CSV: polars, for blocks that it provably reads as Python's csv module does.
 
-A block is split at its quotes. In a *clean* block the pieces with even numbers are outside quotes and the odd ones inside; an
-escaped quote is an empty piece outside. The csv module reads the block in the same way under three conditions. The number of
-quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma, a line end or the end of
-the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the
-pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted or excluded.
+A block is split at its quotes. In a *clean* block the pieces with even numbers are outside quotes and the pieces with odd
+numbers inside; an escaped quote is an empty piece outside. The csv module reads the block in the same way under three
+conditions. The number of quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma,
+a line end or the end of the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends
+a field. So the pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted
+or excluded.
 
-Most blocks have no escaped quote. There one pattern proves the same, and the commas need not be counted: every byte is
+Most blocks have no escaped quote. For such blocks a pattern proves the same, and the commas need not be counted: every byte is
 text of a field, a quote, a line end or a real comma, so the bytes of the text that polars returns give their number.
 """
 
@@ -19,6 +20,7 @@ from functools import lru_cache
 import polars as pl
 
 from connectors.formats.csv.dialect import COMMA, Dialect
+from connectors.utf8 import is_utf8
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -126,7 +128,7 @@ def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
 
 @lru_cache(maxsize=64)
 def _misplaced_quote(dialect: Dialect) -> re.Pattern[bytes]:
-    """Return the pattern of a quote (a reduced part) with text where the border of a field should be."""
+    """Return the pattern of a quoted part that has text directly before or after it, where a field must begin or end."""
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     return re.compile(rb"%s(?:(?<=[^%s\n%s]%s)|[^%s\r\n%s])" % (quote, delimiter, quote, quote, delimiter, quote))
 
@@ -138,14 +140,3 @@ def _has_plain_line_ends(outside: bytes) -> bool:
     return (
         outside.count(b"\r") == outside.count(b"\r\n") and not outside.startswith(b"\r\n") and b"\n\r\n" not in outside
     )
-
-
-def is_utf8(block: bytes) -> bool:
-    """Return True if the block is valid UTF-8."""
-    if block.isascii():
-        return True
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -88,7 +88,7 @@ def _describe_missing_header(name: str, layout: Layout, *, empty: bool) -> str:
 
 def _detect_dialect(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> Dialect:
     marks = [mark for mark in DELIMITERS if mark not in {dialect.quote, dialect.comment}]
-    if not layout.columns:  # a mark that does not occur gives the header one field, and is never chosen
+    if not layout.columns:  # a delimiter that does not occur would give the header one field, so it is never chosen
         marks = [mark for mark in marks if mark.encode() in buffer]
     last_row = layout.header_row and layout.header_row + layout.header_rows - 1
     samples = {mark: _sample(buffer, replace(dialect, delimiter=mark), final=final) for mark in marks}

@@ -31,10 +31,10 @@ def read_csv(
 ) -> Iterator[RecordChunk]:
     """Yield the records of a CSV file, at least one chunk.
 
-    Whatever ``dialect`` and ``encoding`` leave open is detected. Values are the exact text of the file, including spaces;
-    an empty cell is the empty text. A position is the row number as in a spreadsheet, from 1. A blank line has a number but
-    is no record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't
-    fit are rejected, and the other records are read.
+    Parts that ``dialect`` and ``encoding`` leave open are detected. Values are the exact text of the file, including spaces; an
+    empty cell is the empty text. A position is the row number as in a spreadsheet, from 1. A blank line has a number but is no
+    record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't fit are
+    rejected, and the other records are read.
 
     ``known``: the numbers of records of the sections that need not be read, by digest; None: the chunks have no sections. A
     section has about ``section_bytes``.

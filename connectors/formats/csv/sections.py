@@ -1,12 +1,12 @@
 """The sections of a CSV file: parts that begin and end between two lines, wherever rows are inserted or removed around them.
 
-A section is compared by a digest of its bytes. A known one is skipped without parsing, because that gives the same result:
+A section is compared by a digest of its bytes. A known section is skipped without parsing, because that gives the same result:
 
 1. A section gets into `Section.digest` only if the file was read by columns there (`BlockReader.read_by_columns`). Then each
    of its lines is exactly one record that is not rejected, and its last line ends outside quotes.
 2. A section is skipped only where a record begins. The csv module has no other state between two records, and reads the
    same bytes from there as the same records. They end where the next record begins, so the next section starts there, too.
-3. The digest covers all that decides besides the bytes: columns, dialect, layout, facts of the file, limits and versions.
+3. The digest covers everything else that decides the result: columns, dialect, layout, facts of the file, limits and versions.
 
 A section that starts inside a record, such as after a new quote, is never skipped. It is read together with what is before it.
 """
@@ -50,7 +50,10 @@ _DIGEST = Struct("<8sQQ")
 
 
 class _Block(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive sections: their bytes, and for each its end in them and its digest. ``final``: the file ends there."""
+    """Consecutive sections: their bytes, and for each section its end in these bytes and its digest.
+
+    ``final``: the file ends after them.
+    """
 
     data: bytes
     ends: list[int]
@@ -63,7 +66,10 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class SectionCutter:
-    """A text that is read in sections. ``rest``: what was read of it. ``context``: what digests cover besides the bytes."""
+    """A text that is read in sections.
+
+    ``rest``: the part that was read already. ``context``: what digests cover in addition to the bytes.
+    """
 
     text: TextFile
     rest: bytes
@@ -99,7 +105,7 @@ class SectionCutter:
                 yield _Block(data=data, ends=ends, digests=self._digests(data, ends), final=final)
 
     def _end(self, data: bytes, start: int, *, final: bool) -> int | None:
-        """Return the end of the section at ``start``; None if more bytes decide it, or if there are none."""
+        """Return the end of the section at ``start``; None if more bytes are needed to find it, or if there are no bytes."""
         at = data.find(b"\n", start + self.section_bytes)
         while at >= 0:
             line_end = data.find(b"\n", at + 1)
@@ -124,7 +130,10 @@ class SectionCutter:
 
 
 class SectionReader:
-    """Reads the records after the header, except those of ``known`` sections: their numbers of records, by digest."""
+    """Reads the records after the header, except the records of ``known`` sections, which are counted.
+
+    ``known``: the number of records of each section, by its digest.
+    """
 
     def __init__(
         self,
@@ -152,7 +161,7 @@ class SectionReader:
         """Yield the records, with the sections that hold them; known sections are among these."""
         for block in self._cutter.blocks():
             self._read_block(block)
-            # Few new records of many blocks are one chunk, because each chunk is mapped with some overhead.
+            # If many blocks have few new records, they are yielded as one chunk, because mapping a chunk has some overhead.
             if self._parsed_bytes > self._known_bytes or self._known_bytes >= _KNOWN_BYTES:
                 yield self._take()
         if self._left and (chunk := self._reader.read_tolerant(self._left, self._location, final=True)) is not None:
@@ -168,7 +177,7 @@ class SectionReader:
                 index += 1
                 continue
             end = index + 1
-            if self._left:  # as many bytes again, because all are read again if the record continues after them
+            if self._left:  # twice as many bytes, because all of them are read again if the record continues
                 while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
                     end += 1
             elif index >= one_by_one:
@@ -245,7 +254,7 @@ class SectionReader:
 
 
 def digest_context(header: Header, layout: Layout, facts: Mapping[str, str], record_bytes: int) -> bytes:
-    """Return what the digests of a file's sections cover besides their bytes: all that decides what the bytes mean."""
+    """Return the context of the digests of a file's sections: everything except the bytes that decides their meaning."""
     content = (header.names, header.dialect, layout, sorted(facts.items()), record_bytes, _versions())
     return hashlib.sha256(repr(content).encode(errors="surrogatepass")).digest()[:8]
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
+from connectors.utf8 import is_utf8
 from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
@@ -24,8 +25,8 @@ RawRecord: TypeAlias = tuple[list[str], int, int]
 class _CsvLines:
     """A buffer's lines as text, with a count of the bytes that were yielded.
 
-    Undecodable bytes become lone surrogates. A comment is yielded as a blank line, and a byte order mark is left out, only where
-    a record can begin, which ``is_between`` says.
+    Undecodable bytes become lone surrogates. Where a record can begin (``is_between``), a comment is yielded as a blank line,
+    and a byte order mark is left out.
     """
 
     def __init__(self, buffer: bytes, *, final: bool, comment: str) -> None:
@@ -78,7 +79,7 @@ def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
 
 
 def is_cleanly_quoted(record: bytes, dialect: Dialect = COMMA) -> bool:
-    """Return True if a delimiter or the record's end follows each closing quote; one within a plain field is text."""
+    """Return True if a delimiter or the record's end follows each closing quote; a quote within a plain field is text."""
     return not dialect.quote or dialect.quote.encode() not in record or bool(_clean_record(dialect).fullmatch(record))
 
 
@@ -96,28 +97,23 @@ def count_extra_lines(record: bytes) -> int:
 
 
 def describe_extra_lines(record: bytes) -> str:
-    """Return the end of a sentence on the further lines that a record spans, which may be records; empty without any."""
+    """Return the end of a sentence on the further lines that a record spans, which may be records; empty for one line."""
     lines = count_extra_lines(record)
     return f"; it spans {counted(lines, 'more line')}" if lines else ""
 
 
 def find_fault(fields: Sequence[str], columns: int, encoding: str = "utf-8") -> str:
-    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: of the file, by name."""
+    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: the name of the file's encoding."""
     if len(fields) != columns:
         return f"The row has {counted(len(fields), 'field')} but the header names {columns}."
     text = "".join(fields)
     if "\0" in text:
         return "The row holds a NUL byte, which is not allowed in text."
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return f"The row holds bytes that are not {encoding.upper()}. {_ADVICE}"
-    return ""
+    return "" if is_utf8(text) else f"The row holds bytes that are not {encoding.upper()}. {_ADVICE}"
 
 
 def build_reject(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
-    """Return the reject of a record: its fields under the header's names, further ones under their number."""
+    """Return the reject of a record: its fields under the header's names, further fields under their number."""
     labels = [*names, *(f"field {number}" for number in range(len(names) + 1, len(fields) + 1))]
     record = {
         label: escape_stray_bytes(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)

@@ -16,8 +16,9 @@ _COLON = re.compile(":")
 def parse_ini(text: str) -> DocumentValue:
     """Parse an INI file: a mapping for each section, beside the names before the first section.
 
-    An equals sign, or a colon before white space, ends a name; in a line without an equals sign, any colon. A line that is
-    indented more than the name above it continues its value. A name without a sign has no value. Nothing is interpolated.
+    A name ends at an equals sign, or at a colon before white space. In a line without an equals sign, it ends at any colon. A
+    line that is indented more than the name above it continues its value. A name without a sign has no value. Nothing is
+    interpolated.
 
     Raises:
         DocumentInvalid: the text is no INI file, or a name occurs twice.

@@ -1,7 +1,7 @@
-"""The parsers of YAML and TOML, and the flat record of a document. That of INI is in `connectors.formats.documents.ini`.
+"""The parsers of YAML and TOML, and the flat record of a document. The parser of INI is in `connectors.formats.documents.ini`.
 
-No value is interpreted: 0.10 stays 0.10, and no stays no. The work of both libraries is quadratic in the depth of what they
-parse, so the depth is limited by a scan before them.
+No value is interpreted: 0.10 stays 0.10, and no stays no. The work of both libraries is quadratic in the depth of the document,
+so a scan before them limits the depth.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_yaml(text: str) -> DocumentValue:
     """
     _check_brackets(text)
     yaml = YAML(typ="safe", pure=True)
-    yaml.composer.warn_double_anchors = False  # a name that is used again is no mistake
+    yaml.composer.warn_double_anchors = False  # it is no mistake to define the name of an anchor again
     try:
         root = yaml.compose(text)
         return _NodeConverter().value(root) if root is not None else {}
@@ -59,7 +59,10 @@ def parse_yaml(text: str) -> DocumentValue:
 
 
 def _check_brackets(text: str) -> None:
-    """Check how many brackets are open in each line. Until a line ends, the parser keeps each of them as a possible name."""
+    """Check how many brackets are open in each line.
+
+    Until a line ends, the parser keeps each bracket as the possible begin of a name.
+    """
     depth, line = 0, 1
     for found in _BRACKETS.finditer(text):
         if (mark := found[0]) == "\n":

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from connectors.formats.column_names import Columns, Naming, Repeated, Unnamed, check_columns
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.preamble import DESCRIPTION
+from connectors.option_types import checked_by
 from ingestd.sdk.formats import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk
-
-
-def _check_area(text: str) -> str:
-    parse_area(text)
-    return text
 
 
 class Excel(IsolatedFormat):
@@ -28,7 +24,7 @@ class Excel(IsolatedFormat):
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="The sheet's name, or its number from 1. Default: the first visible sheet with cells."
     )
-    area: Annotated[str, AfterValidator(_check_area)] | None = Field(
+    area: Annotated[str, checked_by(parse_area)] | None = Field(
         default=None, description="The cells to read, such as B3:H200, or B3:H for all rows from the third on."
     )
     header_row: int | None = Field(

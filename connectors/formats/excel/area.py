@@ -9,7 +9,10 @@ _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]
 
 
 class Area(NamedTuple):
-    """A range of rows and columns, numbered from 0, ends included. ``bottom``, ``right`` None: the last one of the sheet."""
+    """A range of rows and columns, numbered from 0, ends included.
+
+    ``bottom``, ``right`` None: the last row or column of the sheet.
+    """
 
     top: int = 0
     left: int = 0

@@ -64,8 +64,8 @@ class DateFormat(msgspec.Struct, frozen=True):
 def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | None:
     """Return the text of a date that calamine shortens; None for other dates.
 
-    It shortens midnight in a format with a time, and days before the first one. In workbooks that count from 1900, a number from
-    0 to 1 is a time in any format, because there is no day 0.
+    calamine shortens midnight in a format with a time, and times before the first day. In workbooks that count from 1900, a
+    number from 0 to 1 is a time in any format, because there is no day 0.
     """
     if not shown.has_date:
         return None

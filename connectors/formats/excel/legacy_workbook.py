@@ -31,7 +31,9 @@ def read_xls_details(data: bytes, sheet: str) -> CellDetails:
     """
     try:
         return _collect_cells(data, sheet, with_formats=True)
-    except _DAMAGED:  # maybe only the formats are damaged: without them there are all cells but no midnights
+    except (
+        _DAMAGED
+    ):  # maybe only the formats are damaged: without them all cells can be read, but midnights are not recognised
         try:
             return _collect_cells(data, sheet, with_formats=False)
         except _DAMAGED as error:

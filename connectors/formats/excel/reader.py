@@ -102,7 +102,7 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
         return _SheetTop(names=layout.columns, row=0, facts={})
     above: list[list[str]] = []
     first = next(rows, None)
-    while first is not None and not _begins_header(first, layout):
+    while first is not None and not (any(first[1]) if layout.header_row is None else first[0] >= layout.header_row):
         if layout.preamble and any(first[1]) and len(above) <= MOST_ROWS:
             above.append(first[1])
         first = next(rows, None)
@@ -124,10 +124,6 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
         units = next(rows, (0, []))[1]
         facts |= {f"units.{column}": unit.strip() for column, unit in zip(names, units, strict=False)}
     return _SheetTop(names=names, row=first[0], facts=facts)
-
-
-def _begins_header(row: Row, layout: SheetLayout) -> bool:
-    return any(row[1]) if layout.header_row is None else row[0] >= layout.header_row
 
 
 def _spread_merged(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
@@ -233,7 +229,7 @@ def _chunk(
 
 
 def _cell_text(cell: _CalamineCell) -> str:
-    """Return what a person types to enter the cell's value, whatever its number format shows.
+    """Return the text that a person types to enter the cell's value. The number format of the cell has no effect.
 
     A number has the fewest digits that read back as the same number (0.1, 3, 1e-07). A date or time follows ISO 8601, a
     duration is hours, minutes and seconds, and a boolean true or false. An empty cell is the empty text.

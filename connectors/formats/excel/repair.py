@@ -1,4 +1,4 @@
-"""Parts of xlsx files that calamine refuses: sheets without cells of their own, and errors of newer programs."""
+"""Parts of xlsx files that calamine refuses: sheets without cells, and errors of newer programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_NEEDED = re.compile(r"xl/(?:media|drawings|charts|embeddings|theme|printers
 def repair_xlsx(whole: io.BytesIO) -> io.BytesIO | None:
     """Return a copy of the workbook that calamine reads; None if there is nothing to repair.
 
-    Module sheets, which have no part of their own, are left out. An error such as ``#GETTING_DATA`` becomes ``#N/A``: its own
+    Module sheets, which have no part in the file, are left out. An error such as ``#GETTING_DATA`` becomes ``#N/A``: its real
     name is among the details of the cells, which are read from the original.
     """
     copy, is_changed = io.BytesIO(), False

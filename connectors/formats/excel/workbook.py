@@ -175,7 +175,7 @@ def _choose_sheet(book: CalamineWorkbook, wanted: str | int | None) -> str | Non
 
 
 def _needs_password(name: str) -> SourceBroken:
-    return SourceBroken(f"{name} needs a password. Save it without one.")
+    return SourceBroken(f"{name} needs a password. Save it without a password.")
 
 
 def _unreadable(name: str, error: Exception) -> SourceBroken:

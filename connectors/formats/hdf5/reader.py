@@ -19,7 +19,7 @@ from connectors.formats.measurement.channels import (
     Samples,
     property_text,
 )
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, first_names
 
 OBJECTS = 100_000
 _DEPTH = 100
@@ -35,14 +35,14 @@ _SHOWN = 10
 
 
 class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a channel's samples are: a dataset, and the fields that lead to them if it has a compound type."""
+    """The place of a channel's samples: a dataset and, if it has a compound type, the fields that lead to the samples."""
 
     dataset: Any
     fields: tuple[str, ...]
 
 
 class Hdf5Recording(Recording):
-    """The datasets of an HDF5 file. The group of a channel is the path of its group; a compound dataset is one, too."""
+    """The datasets of an HDF5 file. The group of a channel is the path of its group; a compound dataset is a group, too."""
 
     def __init__(self, file: BinaryIO, name: str, select: str) -> None:
         self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
@@ -132,10 +132,7 @@ def _fields(
 
 
 def _reference_notice(paths: Sequence[str]) -> str:
-    if not paths:
-        return ""
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return f"References to other objects are not read: {', '.join(paths[:_SHOWN])}{more}."
+    return f"References to other objects are not read: {first_names(paths, _SHOWN)}." if paths else ""
 
 
 def _length(dataset: Any) -> int:
@@ -159,7 +156,7 @@ def _is_matlab_text(dataset: Any) -> bool:
 
 
 def _properties(found: h5py.Group | h5py.Dataset) -> dict[str, str]:
-    """Return the attributes as text; those of the library itself, references and very long ones are left out."""
+    """Return the attributes as text; attributes of the library itself, references and very long attributes are left out."""
     properties: dict[str, str] = {}
     for name in found.attrs:
         if name in _INTERNAL:
@@ -185,12 +182,15 @@ def _text(value: Any) -> str:
 
 
 def _is_selected(path: str, select: str) -> bool:
-    """Return whether ``select`` may name the object at a path, or something in it."""
+    """Return whether ``select`` may match the object at a path, or an object in it."""
     return fnmatch.fnmatchcase(path, select) or select.startswith(f"{path}/") or fnmatch.fnmatchcase(f"{path}/", select)
 
 
 class _Hdf5Tree:
-    """Finds every object once by each of its paths. No group is entered in itself, and no other file is opened."""
+    """Finds every object once by each of its paths.
+
+    A group that contains itself is not entered again, and no other file is opened.
+    """
 
     def __init__(self, file: h5py.File, name: str, select: str) -> None:
         self._file = file
@@ -227,7 +227,10 @@ class _Hdf5Tree:
     def _resolve(
         self, group: h5py.Group, member: str, path: str, depth: int
     ) -> h5py.Group | h5py.Dataset | h5py.Datatype | None:
-        """Return what a member is, without the library, which follows a soft link through a link to another file."""
+        """Return the kind of a member.
+
+        The library is not used, because it follows a soft link through a link to another file.
+        """
         if depth > _DEPTH:
             return None
         link = group.get(member, getlink=True)

@@ -28,12 +28,13 @@ def read_nested(
 ) -> Iterator[RecordChunk]:
     """Yield the objects in members called ``member`` as records, at least one chunk. See `connectors.formats.nested`.
 
-    With ``item_id``, an object with this field around them is a record, too, if it is the document, an item of its array, or
-    has such a member: the top of a tree. ``member`` is ``*`` for all objects with the field ``item_id``. Positions are the
+    With ``item_id``, an object around them that has this field is a record, too: the top of a tree. It must be the document, an
+    item of its array, or have such a member. ``member`` is ``*`` for all objects with the field ``item_id``. Positions are the
     numbers of records from 1, in the order in which they begin. The document is held in memory, or each item if it is an array.
 
     Raises:
-        SourceBroken: there is no such member although the document is not empty, it is truncated, or as of `nested_records`.
+        SourceBroken: there is no such member although the document is not empty, it is truncated, or an error of
+        `nested_records`.
     """
     text = open_text(file, encoding)
     finder = _Finder(member, item_id)
@@ -89,7 +90,7 @@ class _Finder:
     def _without_items(self, value: msgspec.Raw, found: list[msgspec.Raw]) -> msgspec.Raw | None:
         """Return an object or array without the outermost records in it, which are added to ``found``.
 
-        The result is None if there was nothing else in it.
+        The result is None if nothing is left.
         """
         is_object = _first(value) == "{"
         pairs = list(_OBJECT.decode(value).items()) if is_object else [("", item) for item in _ARRAY.decode(value)]
@@ -118,7 +119,7 @@ class _Finder:
         return self._without_items(value, found)
 
     def _is_item(self, members: Mapping[str, msgspec.Raw]) -> bool:
-        """Return whether an object is a record although it is in no member of the name, because it has the identifier."""
+        """Return whether an object is a record because it has the identifier. It is in no member of the name."""
         return (self._member == "*" or self._member in members) and _has(members, self._id)
 
 
@@ -138,7 +139,7 @@ def _has(members: Mapping[str, msgspec.Raw], field: str) -> bool:
 
 
 def _fault(text: bytes) -> str:
-    """Return why a text can't be read, in the words of a single record."""
+    """Return why a text can't be read, in the same words as for a single record."""
     try:
         parse_record(text)
     except LineUnreadable as error:

@@ -1,7 +1,7 @@
 """The JSON reader: the items of an array in a document of any size, found without decoding them, as records.
 
-Well-formed items are split by a decoder, a block at a time. Elsewhere only quotes and brackets count, so a malformed item does
-not affect the other items. The path to the array is followed token by token.
+Well-formed items are split by a decoder, a block at a time. If that fails, only quotes and brackets are counted, so a malformed
+item does not affect the other items. The path to the array is followed token by token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXT = msgspec.json.Decoder(str)
 _CUTS = 8
 """How many possible cuts between two items are tried in a block."""
 _ONE_BY_ONE = 100
-"""How many items are then found one by one before the decoder is tried again."""
+"""The number of items that are found one by one before the decoder is tried again."""
 _SPACE = b" \t\r\n"
 
 
@@ -209,7 +209,7 @@ class Items:
         return []
 
     def _next_item(self) -> bytes | None:
-        """Return the next item's text by counting brackets, without a check of their content; None after the last."""
+        """Return the next item's text by counting brackets, without a check of the content; None after the last item."""
         start, depth, at = self._at, 0, self._at
         while True:
             found = _MARK.search(self._buffer, at)

@@ -11,7 +11,7 @@ from scipy.io import loadmat, whosmat
 from scipy.io.matlab import MatlabFunction, MatlabObject, MatlabOpaque, matfile_version, varmats_from_mat
 
 from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Recording, Samples
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, first_names
 
 _HDF5_HEAD = b"MATLAB 7.3"
 _DEPTH = 20
@@ -21,7 +21,7 @@ _OPAQUE, _WORKSPACE = "None", ""
 
 
 class _VariableField(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a channel is: a variable, and the fields that lead from it to the channel."""
+    """The place of a channel: a variable, and the fields that lead from the variable to the channel."""
 
     variable: str
     fields: tuple[str, ...]
@@ -63,7 +63,8 @@ class MatRecording(Recording):
     def _variables(self) -> tuple[list[str], str]:
         """Return the names of readable variables, and a notice about unreadable variables.
 
-        From version 5 on, each variable is read from its own part of the file: in the whole file, scipy fails at an object.
+        From version 5 on, each variable is read from its own part of the file: if scipy reads the whole file, it fails at an
+        object.
         """
         major, _ = matfile_version(self._file)
         if not major:
@@ -77,9 +78,8 @@ class MatRecording(Recording):
                 self._parts[name] = part
         if not objects:
             return list(self._parts), ""
-        listed = ", ".join(sorted(objects)[:_SHOWN])
-        more = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
-        return list(self._parts), f"Objects of MATLAB are not read: {listed}{more}. Save a string as char."
+        listed = first_names(sorted(objects), _SHOWN)
+        return list(self._parts), f"Objects of MATLAB are not read: {listed}. Save a string as char."
 
     def _load(self, variable: str) -> Any:
         """Return a variable. Only the last one is held."""

@@ -26,7 +26,7 @@ class MeasurementFormat(IsolatedFormat):
     """A file of channels. A subclass opens it."""
 
     title: ClassVar[str]
-    """What users call the format, for sentences."""
+    """The name of the format in sentences for users."""
 
     records: Literal["channels", "samples", "properties"] = Field(
         default="channels",
@@ -47,7 +47,7 @@ class MeasurementFormat(IsolatedFormat):
 
     @abstractmethod
     def open(self, file: BinaryIO, name: str) -> Recording:
-        """Return the content of an open file. What it raises is reported as damage of the file, unless it is a `SourceError`."""
+        """Return the content of an open file. An exception is reported as damage of the file, unless it is a `SourceError`."""
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.measurement.records.read_recording`."""
@@ -61,7 +61,7 @@ class MeasurementFormat(IsolatedFormat):
 
 @contextmanager
 def _damage_reported(name: str, title: str) -> Iterator[None]:
-    """Report what a library raises for a damaged file, which can be any exception, by a sentence."""
+    """Report the exception of a library for a damaged file, which can be any exception, as a sentence."""
     try:
         yield
     except (SourceError, MemoryError):

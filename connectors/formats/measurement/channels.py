@@ -35,14 +35,14 @@ class MeasuredChannel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """What the setting ``select`` is compared with."""
+        """The text that is compared with the setting ``select``."""
         return f"{self.group}/{self.name}" if self.group else self.name
 
 
 class Recording(ABC):
     """The content of a file. Its attributes need no samples.
 
-    ``group_properties``: by the name of the group. ``notice``: a sentence on what was found out about the file; empty: nothing.
+    ``group_properties``: the properties by the name of the group. ``notice``: a sentence about the file for users; empty: none.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ def property_text(value: Any) -> str:
 def sample_texts(samples: npt.NDArray[Any]) -> pl.Series:
     """Return samples as text; a masked sample and a missing instant are null.
 
-    A float32 has the fewest digits that read back as the same float32, never those of its float64. Instants follow ISO 8601.
+    A float32 has the fewest digits that read back as the same float32, never the digits of its float64. Instants follow ISO
+    8601.
     """
     if isinstance(samples, np.ma.MaskedArray):
         return sample_texts(samples.data).set(pl.Series(np.ma.getmaskarray(samples)), None)

@@ -31,9 +31,9 @@ def read_recording(
 ) -> Iterator[RecordChunk]:
     """Yield the records of a recording, at least one chunk.
 
-    channels: fields ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has none of that name,
-    of its group or of the file. samples: ``group``, ``sample`` (its number from 1), and a field for each channel of the group.
-    properties: ``group``, ``channel``, ``name``, ``value``; the first two are empty for properties of the file.
+    channels: fields ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has no property of
+    that name, of its group or of the file. samples: ``group``, ``sample`` (its number from 1), and a field for each channel of
+    the group. properties: ``group``, ``channel``, ``name``, ``value``; the first two are empty for properties of the file.
     Positions are paths of channels; for samples with their number.
     """
     wanted = [index for index, channel in enumerate(recording.channels) if fnmatch.fnmatchcase(channel.path, select)]
@@ -76,7 +76,7 @@ def _check_length(channel: MeasuredChannel, read: int) -> None:
     """Check that all samples of a channel were read.
 
     Raises:
-        ValueError: their number is not that of the file.
+        ValueError: the file declares another number of them.
     """
     if read != channel.length:
         raise ValueError(f"{channel.path} has {read} samples, and the file states {channel.length}")
@@ -109,7 +109,7 @@ def _chunks(records: Iterator[_Located], facts: Mapping[str, str], *, total: int
 
 
 def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
-    """Yield the samples of each group as rows. A channel that has fewer samples than another of its group ends earlier."""
+    """Yield the samples of each group as rows. A channel with fewer samples than other channels of its group ends earlier."""
     row, is_empty = 0, True
     by_group = sorted(wanted, key=lambda index: recording.channels[index].group)
     for group, indexes in groupby(by_group, key=lambda index: recording.channels[index].group):
@@ -147,7 +147,7 @@ class _SampleCursor:
         self._rest: list[Samples] = []
 
     def take(self, count: int) -> list[Samples]:
-        """Return the next samples as arrays; fewer than ``count`` in all at the end."""
+        """Return the next ``count`` samples as arrays; fewer at the end of the channel."""
         taken: list[Samples] = []
         while count:
             piece = self._rest.pop() if self._rest else next(self._pieces, None)

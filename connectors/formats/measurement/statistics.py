@@ -16,9 +16,9 @@ _ORDERED = "iufbM"
 class ChannelStatistics:
     """The statistics of the samples so far.
 
-    They are those of numpy for the whole channel: nanmin, nanmax, nanmean and the square root of the mean of the squares. Sums
-    have the precision of a long double, so that their result doesn't depend on the pieces. A sample that is NaN, or an
-    instant that is missing, is used for ``count``, ``first`` and ``last`` only, and counted. So is a masked sample, but a
+    They equal the results of numpy for the whole channel: nanmin, nanmax, nanmean and the square root of the mean of the
+    squares. Sums have the precision of a long double, so that their result doesn't depend on the pieces. A sample that is NaN,
+    or an instant that is missing, is used for ``count``, ``first`` and ``last`` only, and counted. So is a masked sample, but a
     masked first or last sample is absent.
     """
 
@@ -61,7 +61,10 @@ class ChannelStatistics:
             self._numbers += used.size
 
     def texts(self, statistics: Collection[str]) -> dict[str, str]:
-        """Return the statistics as fields; those that the samples don't have are absent. ``nan_count`` is one if it is not 0."""
+        """Return the statistics as fields; statistics that the samples don't have are absent.
+
+        ``nan_count`` is present if it is not 0.
+        """
         found: dict[str, Any] = {
             "count": self.count,
             "min": self._min,

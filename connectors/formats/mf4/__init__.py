@@ -25,7 +25,7 @@ class Mf4(MeasurementFormat):
         default=64 * 2**20,
         ge=1,
         description=(
-            "The memory for sorted records, if the file has those of several groups mixed. With more, the file is sorted again"
+            "The memory for sorted records, if the file mixes records of several groups. With more, the file is sorted again"
             " for each group."
         ),
     )

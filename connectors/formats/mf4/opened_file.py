@@ -41,7 +41,7 @@ def _scratch_in_memory(name: str, limit: int) -> Iterator[None]:
 
 
 class _PrivateMapping(mmap.mmap):
-    """The bytes of a file. What is written to it changes neither the file nor what other processes see."""
+    """The bytes of a file. Writes to these bytes do not change the file, and no other process sees them."""
 
     def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]  # a file has lines, a buffer has numbers
         """Yield the lines, because asammdf recognises a file by this method."""
@@ -49,15 +49,14 @@ class _PrivateMapping(mmap.mmap):
 
 
 io.BufferedIOBase.register(_PrivateMapping)  # asammdf takes no other files
-typing_extensions.Buffer.register(
-    _PrivateMapping
-)  # asammdf copies what is none, as Python 3.11 can't find out by itself
+# asammdf copies an object that is not a file; Python 3.11 can't find that out by itself.
+typing_extensions.Buffer.register(_PrivateMapping)
 
 
 def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:
     """Return the opened file, and whether its recorder closed it. Samples are read in pieces of ``piece_bytes``.
 
-    Of sorted records of a file with mixed ones, ``sort_bytes`` are in memory.
+    If the file mixes records of several groups, at most ``sort_bytes`` of sorted records are in memory.
 
     Raises:
         SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records in compressed blocks.

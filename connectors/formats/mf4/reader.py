@@ -66,7 +66,7 @@ class Mf4Recording(Recording):
                         properties=_stated({"unit": unit, "comment": channel.comment}),
                     )
                 )
-        notices = [] if is_closed else [f"{name} was not closed by its recorder; what it has was read."]
+        notices = [] if is_closed else [f"{name} was not closed by its recorder; its content up to there was read."]
         if formulas:
             notices.append(f"Channels with a formula are not read: {', '.join(formulas)}.")
         header = self._mdf.header
@@ -123,14 +123,14 @@ def _decoded(samples: Samples, channel: Any) -> Samples:
     encoding = "utf-8" if channel.conversion else _ENCODINGS.get(channel.data_type, "utf-8")
     texts = np.empty(samples.size, dtype=object)
     for at, sample in enumerate(samples.tolist()):
-        # numpy removes zero bytes at the end, also the half of a character
+        # numpy removes zero bytes at the end, also if they are a part of a character
         whole = sample + b"\0" if encoding.startswith("utf-16-le") and len(sample) % 2 else sample
         texts[at] = whole.decode(encoding, "backslashreplace").split("\0", 1)[0]
     return texts
 
 
 def _has_formula(conversion: Any) -> bool:
-    """Return whether a conversion, or one that it refers to, has a formula."""
+    """Return whether a conversion, or another conversion that it refers to, has a formula."""
     if conversion is None or not hasattr(conversion, "conversion_type"):
         return False
     referred = (conversion.referenced_blocks or {}).values()

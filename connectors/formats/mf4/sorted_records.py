@@ -1,6 +1,6 @@
-"""The scratch file of asammdf: sorted records of a file in which those of several groups are mixed.
+"""The scratch file of asammdf. It holds the sorted records of a file that mixes records of several groups.
 
-It is in memory up to a limit. What would be above the limit is not stored: its pieces are sorted again when they are read.
+It is in memory up to a limit. Records above the limit are not stored: they are sorted again when they are read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class _Mixed:
 
 @dataclass(frozen=True, slots=True)
 class _GroupPiece:
-    """The records of one group from a range, compressed. ``start`` and ``size``: where the library believes that they are."""
+    """The records of one group from a range, compressed.
+
+    ``start`` and ``size``: their range in the scratch file, as the library knows it.
+    """
 
     start: int
     size: int
@@ -57,7 +60,7 @@ class _NotedReads:
 
 
 class SortedRecords:
-    """A file for what the library writes. ``limit``: the bytes in memory. ``name``: of the file with the mixed records."""
+    """The scratch file. ``limit``: the maximum of bytes in memory. ``name``: the name of the file with the mixed records."""
 
     def __init__(self, name: str, limit: int) -> None:
         self._name = name
@@ -82,10 +85,10 @@ class SortedRecords:
         return self._position
 
     def write(self, data: bytes) -> int:
-        """Append data; above the limit only note how it is made.
+        """Append data. Above the limit, only note how to sort it again.
 
         Raises:
-            SourceBroken: it can't be made again.
+            SourceBroken: the data can't be sorted again.
         """
         group = next(self._groups, None)
         if self._end + len(data) <= self._limit and not self._pieces:

@@ -61,12 +61,12 @@ def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
 
 
 def may_hold_minus_zero(block: bytes) -> bool:
-    """Return True if the block may contain ``-0``, the one integer that does not print as it was written."""
+    """Return True if the block may contain ``-0``, the only integer that does not print as it was written."""
     return b"-0" in block and _MINUS_ZERO.search(block) is not None
 
 
 def _read_alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> pl.DataFrame | None:
-    """Return the records if none has a name beyond ``names`` and each has at least one value; else None."""
+    """Return the records if all their names are in ``names`` and each record has at least one value; else None."""
     if len(names) * len(lines) > cells:
         return None
     try:
@@ -77,7 +77,7 @@ def _read_alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> p
     columns = [(name, _fill(list(map(attrgetter(f"f{at}"), objects)), absent)) for at, name in enumerate(names)]
     frame = _frame(columns)
     if frame is None or frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
-        return None  # a record without any value may be one without any field
+        return None  # a record without any value may be an object without any field
     _require_unique(
         lines, [len(names) - absent[at] for at in range(len(lines))] if absent else [len(names)] * len(lines)
     )
@@ -93,7 +93,7 @@ def _decoder_for(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def _fill(values: list[Any], absent: Counter[int]) -> list[Any]:
-    """Return the values with None for those that a line lacks, and count these by line."""
+    """Return the values, with None for missing ones, and the number of present values of each line."""
     if UnsetType not in set(map(type, values)):
         return values
     absent.update(at for at, value in enumerate(values) if value is UNSET)
@@ -114,7 +114,7 @@ def _frame(columns: Iterable[tuple[str, list[Any]]]) -> pl.DataFrame | None:
         if column is None:
             return None
         series[name] = column
-    return pl.DataFrame(series)  # from a list, polars would invent a name for a column with an empty one
+    return pl.DataFrame(series)  # from a list, polars would invent a name for a column with an empty name
 
 
 def _column(name: str, values: list[Any]) -> pl.Series | None:

@@ -11,7 +11,10 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,14})?")
 
 
 def encode_line(record: Mapping[str, str | None]) -> str:
-    """Return one line with its end. A text that reads as a number or boolean is written as one; both read back equal."""
+    """Return one line with its end.
+
+    A text that looks like a number or boolean is written as a number or boolean; both forms read back equal.
+    """
     return "{" + ", ".join(f"{_text(name)}: {_value(value)}" for name, value in record.items()) + "}\n"
 
 

@@ -20,8 +20,8 @@ class ReqIf(Format):
         default="requirements",
         description=(
             "What a record is: a requirement (SPEC-OBJECT), or a relation between two of them (SPEC-RELATION) with the fields"
-            " source and target. Attributes are fields by their names; @IDENTIFIER, @LONG-NAME, @LAST-CHANGE and @DESC are those"
-            " of the element, @type is the name of its type."
+            " source and target. Attributes are fields by their names; @IDENTIFIER, @LONG-NAME, @LAST-CHANGE and @DESC are"
+            " attributes of the element, @type is the name of its type."
         ),
     )
 

@@ -69,7 +69,9 @@ def read_reqif(
             if tag != element:
                 return None
             if not deferred.tell():
-                with suppress(_NotDefined):  # then it is stored, as are the ones after it, so that they stay in order
+                with suppress(
+                    _NotDefined
+                ):  # then this element and all later elements are stored, so that they stay in order
                     return names.record(one)
             text = tostring(one)
             deferred.write(len(text).to_bytes(8, "big") + text)
@@ -107,7 +109,7 @@ def _stored(file: BinaryIO) -> Iterator[Element]:
 
 
 def _with_notice(chunks: Iterator[RecordChunk], missing: Collection[str]) -> Iterator[RecordChunk]:
-    """Yield the chunks; the facts of each say what was not defined up to its end."""
+    """Yield the chunks; the facts of each chunk list the kinds of names that were not defined up to its end."""
     for chunk in chunks:
         facts: Mapping[str, str] = {}
         if missing:
@@ -130,7 +132,8 @@ class _NotDefined(Exception):
 class _DefinitionNames:
     """The names of types, attributes and values, by the identifiers of their definitions.
 
-    ``are_final``: all definitions were read, so an identifier without one is its own name. ``missing``: the kinds of these.
+    ``are_final``: all definitions were read, so an identifier without a definition is its own name. ``missing``: the kinds of
+    names without a definition.
     """
 
     def __init__(self) -> None:
@@ -143,7 +146,7 @@ class _DefinitionNames:
         """Identifiers and names of the attributes of the type that is being read."""
 
     def add(self, tag: str, above: Sequence[Element], element: Element) -> None:
-        """Note what an element defines, if it is a definition."""
+        """Note the names that an element defines, if it is a definition."""
         identifier = element.get("IDENTIFIER")
         if identifier is None:
             return
@@ -157,7 +160,7 @@ class _DefinitionNames:
             self._name_attributes()
 
     def _name_attributes(self) -> None:
-        """Name the attributes of one type: of two with one name, the second by identifier gets a number."""
+        """Name the attributes of one type. If two have the same name, the second, in the order of identifiers, gets a number."""
         by_identifier = sorted(self._of_type)
         names = numbered_names([name for _, name in by_identifier])
         self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}

@@ -37,7 +37,7 @@ _LINES = frozenset(
         "ul",
     ]
 )
-"""Elements that begin and end on lines of their own."""
+"""Elements that begin and end a line."""
 _CELLS = frozenset({"td", "th"})
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _AROUND_LINES = re.compile(r"(?<! ) *+\n[ \n]*")
@@ -45,7 +45,7 @@ _AROUND_CELLS = re.compile(r"(?<! ) *+\t *")
 
 
 def plain_text(element: Element) -> str:
-    """Return the text of an element: paragraphs, rows and items on lines of their own, cells of a row separated by tabs.
+    """Return the text of an element: paragraphs, rows and items on separate lines, cells of a row separated by tabs.
 
     White space is reduced to single spaces, as a browser shows it, except in ``pre``. An embedded object has its alternative
     text.

@@ -29,11 +29,11 @@ from ingestd.sdk import SourceBroken
 
 _TAG = b"TDSm"
 _HIGH_BYTE_FIRST = 1 << 6
-"""The flag of a segment with the byte order of a network."""
+"""The flag of a segment with big-endian byte order."""
 
 
 class _ExactSingleFloat(SingleFloat):  # type: ignore[misc]  # the library has no types
-    """A property of 32 bits stays one: as a Python float it would show digits that the file doesn't have."""
+    """A property keeps its 32 bits, because a Python float would show digits that the file doesn't have."""
 
     @classmethod
     def read(cls, file: BinaryIO, endianness: str = "<") -> np.float32:
@@ -44,7 +44,10 @@ tds_data_types[SingleFloat.enum_value] = _ExactSingleFloat  # this module is imp
 
 
 class _SampleBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of samples in the file: of one channel, or interleaved of several. ``paths``: one for each field of ``row``."""
+    """Rows of samples in the file, of one channel or of several interleaved channels.
+
+    ``paths``: the channel of each field of ``row``.
+    """
 
     position: int
     count: int
@@ -78,7 +81,7 @@ class TdmsRecording(Recording):
             ],
             properties=_texts(self._tdms.properties),
             group_properties={group.name: _texts(group.properties) for group in self._tdms.groups()},
-            notice=f"The last segment of {name} is incomplete; what it has was read." if is_cut else "",
+            notice=f"The last segment of {name} is incomplete; its content up to there was read." if is_cut else "",
         )
 
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
@@ -108,7 +111,7 @@ class TdmsRecording(Recording):
 
 
 def _blocks(segments: Sequence[Any]) -> Iterator[_SampleBlock]:
-    """Yield where the samples of fixed size are, in the order of the file."""
+    """Yield the ranges with samples of fixed size, in the order of the file."""
     for segment in segments:
         objects = [one for one in segment.ordered_objects if one.has_data]
         if not segment.toc_mask & toc_properties["kTocRawData"] or not any(

@@ -41,7 +41,7 @@ _ZEROS_OF_UTF_16 = 0.4
 _ZEROS_OF_UTF_32 = 0.9
 _TWO_BYTES = frozenset({"cp932", "euc_jp", "euc_kr", "cp949", "big5", "gb18030"})
 _ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f]*")
-# In text with two bytes for each character, one line in this many may be valid UTF-8 by coincidence.
+# In text with two bytes for each character, one of this number of lines may be valid UTF-8 by coincidence.
 _LINES_PER_COINCIDENCE = 20
 
 
@@ -68,7 +68,7 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encoding_by_name(name: str) -> Encoding:
-    """Return the encoding of that name. Shift-JIS means the variant of Microsoft, which programs write.
+    """Return the encoding of that name. Shift-JIS means the variant of Microsoft, because programs write that variant.
 
     Raises:
         ValueError: no such text encoding.

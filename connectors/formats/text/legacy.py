@@ -1,9 +1,9 @@
 # ruff: noqa: RUF001, RUF003  letters of other scripts are what this module is about
 """Legacy encodings: a guess by the letters, because no byte states the encoding. Performs no I/O.
 
-In Cyrillic, Greek, Chinese, Japanese and Korean text, bytes beyond ASCII follow each other. The encoding is then the one with
-the most everyday characters of its script. If they are single letters within Latin words, it is the encoding with the most
-letters of one language. If several encodings fit equally, it is Windows-1252.
+In Cyrillic, Greek, Chinese, Japanese and Korean text, bytes beyond ASCII follow each other. In such text, the encoding with the
+most everyday characters of its script is chosen. If these bytes are single letters within Latin words, the encoding with the
+most letters of one language is chosen. If several encodings fit equally, it is Windows-1252.
 
 charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows. With single letters and few words it mostly finds another
 encoding, because it expects continuous text.
@@ -28,7 +28,7 @@ _TYPICAL = {
     "cp932": re.compile("[ぁ-ヺー一-鿿]"),
     "big5": re.compile("[一-鿿]"),
 }
-"""The most frequent characters of a script, by encoding. Of encodings that fit equally, the first is used."""
+"""The most frequent characters of a script, by encoding. If several encodings fit equally, the first is used."""
 _COMMON = {
     "cp949": (*range(0xB0, 0xC9),),
     "gb18030": (*range(0xB0, 0xD8),),
@@ -41,7 +41,7 @@ _STRICTER = {"cp949": "euc_kr"}
 """Encodings with an older encoding that they include. The older encoding is reported if the text fits it."""
 _CREDIBLE = 0.5
 
-# Two bytes beyond ASCII, or one and a byte that may follow it in Shift-JIS and big5.
+# Two bytes beyond ASCII, or one such byte and a byte that may follow it in Shift-JIS and big5.
 _PAIRS = re.compile(rb"(?:[\x81-\xfe][\x80-\xfe])+")
 _LOOSE_PAIRS = re.compile(rb"(?:[\x81-\xfe][\x40-\x7e\x80-\xfe])+")
 _SIDE_BY_SIDE = 1.5
@@ -90,7 +90,7 @@ def _pairs_in_a_row(pairs: re.Pattern[bytes], sample: bytes) -> float:
 
 
 def _other_script(sample: bytes) -> str | None:
-    """Return the encoding with the largest share of typical characters; None if no share is one half."""
+    """Return the encoding with the largest share of typical characters; None if no share reaches one half."""
     share, best = 0.0, ""
     for codec in _TYPICAL:
         if (found := _typical_share(sample, codec)) > share:

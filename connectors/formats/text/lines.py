@@ -1,4 +1,4 @@
-"""Lines of text, whatever the format of their fields: decoding, why one can't be used, and what is kept of a rejected one."""
+"""Lines of text in any format: decoding, why a line can't be used, and the text that is kept of a rejected line."""
 
 from __future__ import annotations
 

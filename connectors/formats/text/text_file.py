@@ -43,7 +43,7 @@ class TextFile:
         return facts
 
     def read(self, size: int) -> bytes:
-        """Read up to ``size`` bytes of the file; return nothing at the end. Their UTF-8 may be longer."""
+        """Read up to ``size`` bytes of the file; return nothing at the end. As UTF-8 they may be longer."""
         text = self._read(size)
         self._last = text[-1:] or self._last
         return text

@@ -21,12 +21,12 @@ def read_nested(
 ) -> Iterator[RecordChunk]:
     """Yield the elements called ``element`` as records, at least one chunk; the root may be one. See `connectors.formats.nested`.
 
-    Positions are their numbers from 1, in the order in which they begin. The fields of a record are as of
-    `connectors.formats.xml.reader.read_xml`, without those of the records in it. ``element`` is ``*`` for all elements that
-    have the field ``item_id``; then the document is held in memory, else an outermost record is.
+    Positions are their numbers from 1, in the order in which they begin. A record has the fields that
+    `connectors.formats.xml.reader.read_xml` gives it, without the fields of the records in it. ``element`` is ``*`` for all
+    elements that have the field ``item_id``; then the whole document is held in memory, else only one outermost record.
 
     Raises:
-        SourceBroken: as of `read_xml`, no element is a record although there are some, or as of `nested_records`.
+        SourceBroken: the same as for `read_xml` and `nested_records`; or the document has elements, but none is a record.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     there = MemberNames()
@@ -62,7 +62,7 @@ def read_nested(
 
 
 def _has(element: Element, field: str) -> bool:
-    """Return whether a record of the element would have the field, without a look at its text."""
+    """Return whether a record of the element would have the field, without reading its text."""
     if any(field == f"@{local_name(name)}" for name in element.attrib):
         return True
     for child in element:
@@ -81,7 +81,7 @@ def _item(element: Element, is_item: Callable[[Element], bool], lists: frozenset
 
 
 def _take_items(element: Element, is_item: Callable[[Element], bool]) -> list[Element]:
-    """Remove the outermost records in an element from it, and elements that had nothing else; return the records."""
+    """Remove the outermost records from an element, and elements that held only records. Return the records."""
     taken: list[Element] = []
     kept: list[Element] = []
     texts = [element.text or "", *(child.tail or "" for child in element)]

@@ -33,7 +33,7 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
 
     Raises:
         SourceBroken: the file is not well-formed (after the records before that), declares entities, has a too large element,
-            or has other elements than those of the path.
+            or has elements that are not on the path.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     wanted = tuple(path) or ("*",)
@@ -65,7 +65,7 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
 
 
 class _PathEnd:
-    """The place where a path ends in a document, and the elements that are there instead."""
+    """The place where a path ends in a document, and the elements that the document has instead."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = path
@@ -92,7 +92,7 @@ class _PathEnd:
             self._names = MemberNames()
 
     def require_match(self, name: str) -> None:
-        """Check that the document has an element at the path, or is empty where such elements would be.
+        """Check that the document has an element at the path, or is empty at the place of such elements.
 
         Raises:
             SourceBroken: it has other elements there.
@@ -117,10 +117,10 @@ def find_elements(
 ) -> Iterator[Found]:
     """Yield what ``found`` returns for elements, in bounded memory.
 
-    ``found`` gets the elements around an element that ended, from the root on, and the element; it returns None if that is
-    no record. ``check_root`` gets the root when it begins. ``is_kept``: whether an element that ended belongs to one that is
-    still needed; others are emptied. At most ``record_bytes`` are read between two records or, with ``discarded_restarts``,
-    between two elements that are not kept; ``advice`` says what to do if there are more.
+    ``found`` gets the elements around an element that ended, from the root on, and the element; it returns None if the element
+    is not a record. ``check_root`` gets the root when it begins. ``is_kept``: whether an element that ended is a part of a
+    needed element; all other elements are emptied. At most ``record_bytes`` are read between two records or, with
+    ``discarded_restarts``, between two elements that are not kept; ``advice`` is the end of the error if there are more bytes.
 
     Raises:
         SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
@@ -149,7 +149,7 @@ def find_elements(
 def _ended_elements(
     file: _BoundedXml, name: str, check_root: Callable[[Element], None]
 ) -> Iterator[tuple[Element, Sequence[Element]]]:
-    """Yield each element that ended, with those around it."""
+    """Yield each element that ended, with the elements around it."""
     open_elements: list[Element] = []
     for event, element in iterparse(file, events=("start", "end")):
         if event == "end":
@@ -178,7 +178,7 @@ class _BoundedXml:
     count: int = 0
 
     def restart(self) -> None:
-        """Restart the count, because a record was found, or nothing of what was read is held."""
+        """Restart the count, because a record was found, or nothing is held in memory."""
         self.count = 0
 
     def read(self, size: int = -1) -> bytes:

@@ -17,9 +17,9 @@ from connectors.formats.text.lines import shown_text
 def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> FieldTexts:
     """Return the record of an element; names are without namespaces.
 
-    Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON
-    list of their texts. An element without text or children becomes the empty text. ``lists``: the joined names of children
-    that become a JSON list of objects, also if there is only one.
+    Text is exact; if the element has children, the white space around the text is removed. Children with equal names become a
+    JSON list of their texts. An element without text or children becomes the empty text. ``lists``: the joined names of
+    children that become a JSON list of objects, also if there is only one.
 
     Raises:
         NamesTooLong: the joined names are too long.
@@ -32,7 +32,7 @@ def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> Fi
 
 
 def shorten_element(element: Element) -> FieldTexts:
-    """Return what is kept of an element that is rejected: the beginning of its XML."""
+    """Return the text that is kept of a rejected element: the beginning of its XML."""
     return {"text": shown_text(tostring(element, encoding="unicode"))}
 
 
