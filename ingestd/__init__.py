@@ -5,10 +5,10 @@
 
 import importlib
 
-__all__ = ["plan", "sync"]  # `__getattr__` has them, and __init__.pyi their types
+__all__ = ["plan", "sync"]  # `__getattr__` imports these names, and __init__.pyi has their types
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:  # few programs need them, and they import most of the package
+    if name in __all__:  # few programs need these names, and they import most of the package
         return getattr(importlib.import_module("ingestd.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

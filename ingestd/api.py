@@ -1,6 +1,6 @@
 """One-off runs of pipelines in scripts and notebooks: the work of `ingestd sync` and `ingestd plan`, with records as results.
 
-Both run in a thread of their own, so they work where an event loop is running. They configure no log and handle no signal of
+Both run in a separate thread, so they also work while an event loop is running. They configure no log and handle no signal of
 the process. An interrupt ends them like any blocking call, after the requests in flight.
 """
 
@@ -42,7 +42,7 @@ _IN_PYTHON = "configuration in Python"
 
 
 class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync did with a pipeline.
+    """The result of a sync for one pipeline.
 
     ``records`` read from new content; their entries ``created``, ``updated``, ``unchanged`` and ``removed`` in the state file.
     ``held``: runs that wait for an approval. ``rejections``: rejected records, entries and files, of this sync or an earlier
@@ -62,7 +62,7 @@ class PipelineResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync did. ``delivered``: entries that it sent. ``pending``: those that it could not send yet.
+    """The result of a sync. ``delivered``: entries that it sent. ``pending``: entries that it could not send yet.
 
     ``blocked``: why sinks have pending entries, a sentence each. ``timed_out``: the time limit ended the sync.
     """
@@ -91,10 +91,10 @@ def sync(
 ) -> SyncResult:
     """Read the sources once and deliver, as `ingestd sync` does.
 
-    ``config``: see `Configurable`. A mapping has texts and placeholders as a file has; its relative paths begin at the
-    working folder. ``pipelines``: names; default all. ``service``: the setting of that name, for a mapping without it.
-    ``state``: the state file instead of the configured one. A mapping without any uses a temporary one, which is deleted at
-    the end: the sync then knows the content of the sink, but nothing of earlier readings.
+    ``config``: see `Configurable`. A mapping has texts and placeholders like a file; its relative paths begin at the working
+    folder. ``pipelines``: names; default all. ``service``: the setting `service`, for a mapping without it. ``state``: the
+    state file instead of the configured file. If a mapping has no state file, a temporary file is used and deleted at the end:
+    the sync then knows the content of the sink, but nothing of earlier readings.
 
     Raises:
         ConfigurationError: the configuration has mistakes; the error has all of them.
@@ -126,7 +126,7 @@ def plan(
     """Return what a sync would do, as `ingestd plan` does. Nothing is delivered, stored, archived or deleted.
 
     ``rows``: maximum number of changes of each kind, and of rejections, that the plan contains for each file or table. The
-    other arguments and errors are those of `sync`. Without a state file, each entry is one to create.
+    other arguments and errors are the same as for `sync`. Without a state file, each entry counts as created.
     """
     with _configured(config, service=service, state=state) as configuration:
         names = chosen_pipelines(configuration, [pipelines] if isinstance(pipelines, str) else pipelines)
@@ -135,7 +135,7 @@ def plan(
 
 
 def _keep_quiet(_event: Event) -> None:
-    """Log nothing: the log is that of another program, and the result has what happened."""
+    """Log nothing: the log belongs to another program, and the result reports everything."""
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def connector_class(name: str) -> type[Connector]:
     No other connector is imported, so a broken connector affects no other connector.
 
     Raises:
-        ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.
+        ConnectorUnusable: no connector has the name, two distributions both have one, or it can't be loaded.
     """
     try:
         found = load_connector(name)

@@ -19,7 +19,7 @@ CLOCK_CHECK_SECONDS = 5.0
 """The longest sleep. After the clock was set or the machine was suspended, a due run is late by at most this."""
 
 _SET_BACK_SECONDS = 1.0
-"""A clock that loses more than this between two checks was set back; a time service corrects less."""
+"""If a clock loses more than this between two checks, it was set back; a time service corrects less."""
 
 
 def next_run(timing: Timing, *, after: float) -> float:

@@ -31,7 +31,7 @@ class DaemonVerbs(Verbs):
         "run": "Run the daemon until SIGTERM or Ctrl-C; or have the running daemon read a PIPELINE now.",
         "pause": "Stop reading a PIPELINE and sending its entries, until 'ingestd resume'.",
         "resume": "End the pause of a PIPELINE.",
-        "reload": "Make the running daemon read its configuration again and use what changed.",
+        "reload": "Make the running daemon read its configuration again and apply the changes.",
         "status": "Show delivered, pending and rejected entries.",
         "top": "Show pipelines and sinks live: state, pending, rejected, throughput and lag.",
         "support-bundle": "Write a bundle of facts for a report of a problem, without secrets and values.",
@@ -42,10 +42,11 @@ class DaemonVerbs(Verbs):
         "cursor": "Show or move the cursors of partitions.",
         "backfill": "Read a whole table again while its changes continue to arrive.",
         "database": "Show what the administrator of a database may install.",
-        "connector": "Write a package with a connector of your own, or check one.",
+        "connector": "Write a package with your own connector, or check such a package.",
         "approve": "Deliver a run that the guard or the contract holds.",
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
         "rollback": "Restore the values that entries had before a RUN, or before all runs since a time.",
+        "standby": "Show or change which of the daemons with `ingestd run --standby` is active.",
         "backup": "Copy the state file to the new FILE, while the daemon runs or not.",
         "restore": "Replace the state file by the backup FILE.",
         "install-units": "Write the systemd units of the daemon and of the service.",
@@ -106,7 +107,7 @@ def _print_error(error: object) -> None:
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:
     """Print a sentence about an unexpected exception. The traceback goes to the log, or with ``debug`` to stderr."""
-    # Only here, because importing the log takes longer than all other work of `--help`.
+    # Imported here, because importing the log takes longer than all other work of `--help`.
     from ingestd.process.logs import flush_logs, logs_configured  # noqa: PLC0415
     from ingestd.process.supervision import one_line  # noqa: PLC0415
     from ingestd.telemetry import log_event  # noqa: PLC0415

@@ -17,16 +17,16 @@ from ingestd.process.terminal_text import echo
 
 @click.command()
 @click.argument("pipeline", type=PIPELINE)
-@click.option("--cancel", is_flag=True, help="End a running backfill. What it read stays.")
+@click.option("--cancel", is_flag=True, help="End a running backfill. Rows that it has read stay.")
 @with_configuration_without_secrets
 def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
     """Read a whole table again while its changes continue to arrive.
 
-    For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal values
-    are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows the
-    progress of a running daemon, and `ingestd cursor show` that of the last stored page.
+    For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal
+    values are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows
+    the progress of a running daemon, and `ingestd cursor show` prints the progress of the last stored page.
 
-    Exit codes: 0 done, 75 no backfill is possible or, with --cancel, none runs.
+    Exit codes: 0 done, 75 no backfill is possible or, with --cancel, no backfill runs.
 
     Example: ingestd backfill pdm
     """

@@ -22,7 +22,7 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @click.command()
 @click.option("--configuration-only", is_flag=True, help="Check only the configuration file.")
 @click.option("--offline", is_flag=True, help="Do not connect to the service.")
-@json_option("Print a JSON object a step, one a line.")
+@json_option("Print one JSON object for each step, one per line.")
 @with_configuration
 def check(configuration: Configuration, configuration_only: bool, offline: bool, as_json: bool) -> None:
     """Find mistakes before anything runs. Nothing is changed.

@@ -1,4 +1,4 @@
-"""`ingestd connector`: write a package with a connector of your own, and check such a package."""
+"""`ingestd connector`: write a package with your own connector, and check such a package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 1800
 
 @click.group()
 def connector() -> None:
-    """Write a package with a connector of your own, or check one.
+    """Write a package with your own connector, or check such a package.
 
     Example: ingestd connector new oven-log
     """
@@ -46,7 +46,7 @@ def connector() -> None:
 def new(name: str, kind: str, folder: Path) -> None:
     """Write a package with the connector NAME, its tests and its CI.
 
-    It works as it is, and passes `ingestd connector check`. Replace its example of a source by your own.
+    The package works without changes, and passes `ingestd connector check`. Replace the example of a source by your own source.
 
     Exit codes: 0 done, 73 it can't be written.
 

@@ -87,7 +87,7 @@ def rewind(configuration: Configuration, pipeline: str, partition: str, to: str)
 
     For databases with `mode: changes` and a cursor column. Other cursors hold no earlier position: use `reset`.
 
-    Exit codes: 0 done, 75 this cursor can't be moved back to it.
+    Exit codes: 0 done, 75 this cursor can't be moved back to the value.
 
     Example: ingestd cursor rewind pdm parts 2026-11-01T00:00:00Z
     """

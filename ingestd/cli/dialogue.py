@@ -1,4 +1,7 @@
-"""The dialogue of a command with a person: an option, else a question on a terminal, else a default."""
+"""The dialogue of a command with a person.
+
+A value comes from an option, else from a question on a terminal, else from a default.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ingestd.process.terminal_text import echo
 class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """Takes a value from its option, else asks for it, else from its default.
 
-    ``interactive``: a person can be asked. ``accepts``: proposals that nothing proves are taken. ``options``: the given ones.
+    ``interactive``: a person can be asked. ``accepts``: unproven proposals are accepted. ``options``: the given options.
     """
 
     interactive: bool
@@ -25,10 +28,10 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return self.options.get(option)
 
     def value(self, option: str, question: str, *, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return a value for which there may be a default. ``choices``: as of `decide`.
+        """Return a value for which there may be a default. ``choices``: see `decide`.
 
         Raises:
-            click.UsageError: there is none, and no person can be asked.
+            click.UsageError: there is no value, and no person can be asked.
         """
         if (given := self.given(option)) is not None:
             return given
@@ -39,7 +42,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return default
 
     def decide(self, option: str, doubt: str, proposal: str, *, choices: Sequence[str] = ()) -> str:
-        """Return a value that nothing proves. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
+        """Return a value that the sample does not prove. ``doubt``: why, a sentence; ``proposal``: empty if there is none.
 
         ``choices``: a person is asked again until they type one of them; empty: any text.
 

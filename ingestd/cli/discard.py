@@ -26,6 +26,6 @@ def discard(configuration: Configuration, run: int) -> None:
     """
     response, _ = decided(configuration, DecideRun(run=run, decision="discarded"))
     echo(
-        f"Run {run} of {response.partition} (pipeline {response.pipeline}) is discarded. Nothing of it is delivered; its "
+        f"Run {run} of {response.partition} (pipeline {response.pipeline}) is discarded. Nothing of the run is delivered; its "
         "source is read again when it changes."
     )

@@ -15,7 +15,7 @@ from ingestd.daemon.configuration import Configuration
 
 
 @click.command()
-@json_option("Print a JSON object a step, one a line.")
+@json_option("Print one JSON object for each step, one per line.")
 @with_configuration
 def doctor(configuration: Configuration, as_json: bool) -> None:
     """Check the configuration, the sources, the service and this machine.
@@ -23,8 +23,8 @@ def doctor(configuration: Configuration, as_json: bool) -> None:
     The steps of 'ingestd check', then versions, free space, clock, descriptors, the limits of inotify, and the modes of files
     with secrets or values. Attach the output to a report of a problem: it contains no secret and no value.
 
-    Exit codes: 0 no problem found, 5 a source, the service or the machine has one, 74 the state file can't be used, 78 the
-    configuration has mistakes.
+    Exit codes: 0 no problem found, 5 a source, the service or the machine has a problem, 74 the state file can't be used, 78
+    the configuration has mistakes.
 
     Example: ingestd doctor > report.txt
     """

@@ -39,7 +39,7 @@ _SHOWN = 20
 @click.option(
     "--all", "every", is_flag=True, help=f"List all unexplained entries, not only the first {_SHOWN} of each sink."
 )
-@json_option("Print a JSON object a key, one a line; the summaries go to standard error.")
+@json_option("Print one JSON object for each key, one per line; the summaries go to standard error.")
 @with_configuration_without_secrets
 def drift(  # noqa: PLR0917 - click names them
     configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, as_json: bool
@@ -50,9 +50,9 @@ def drift(  # noqa: PLR0917 - click names them
     others added are only listed, unless the pipeline has 'drift: {added: remove}'. Adopted values remain until their records
     are read again. If a daemon runs, it reads the sinks.
 
-    Entries that no source explains are listed too. No source has named them since the sink was first read, or an earlier state
-    file, pipeline or mapping left them. They are not drift. The setting 'unexplained' of a pipeline decides which of them 'run'
-    and 'sync' remove.
+    Entries that no source explains are listed too. Either no source has named such an entry since the sink was first read, or
+    an earlier state file, pipeline or mapping left it. These entries are not drift. The setting 'unexplained' of a pipeline
+    decides which of them 'run' and 'sync' remove.
 
     Exit codes: 0 no drift; 6 keys differed, repaired or not; 7 a sink could not be read.
 
@@ -107,7 +107,7 @@ def _unexplained_lines(mirror: Observer, names: Sequence[str], *, as_json: bool,
         after = page.next
     for sink, count in shown.items():
         if not as_json and not every and count > _SHOWN:
-            yield f"{sink} · {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them"
+            yield f"{sink} · {count - _SHOWN} more entries that no source explains; 'ingestd drift --all' lists them"
 
 
 def _why(one: Unexplained) -> str:
@@ -142,7 +142,7 @@ def _summary(checked: DriftCheckResult, mode: Mode, *, by_daemon: bool) -> str:
     status = checked.status
     if checked.lost:
         when = "now" if by_daemon or mode == "repair" else "by the next run or sync"
-        return f"{checked.sink}: the service no longer has it. It is created again with all its entries {when}."
+        return f"{checked.sink}: the service no longer has this sink. It is created again with all its entries {when}."
     if status is None:
         return f"{checked.sink}: nothing has been delivered to it yet."
     if status.failure:

@@ -85,7 +85,9 @@ class _NewFiles(msgspec.Struct):
 
 
 class _Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read. ``sample``: the file, None for a table. ``address``: that of the database. ``name``: of the pipeline.
+    """What is read.
+
+    ``sample``: the file, None for a table. ``address``: the address of the database. ``name``: the name of the pipeline.
 
     ``kind``: the name of the format, or `DOCUMENT`.
     """
@@ -115,8 +117,10 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--database", metavar="URL", help="The address of a database, or ${env:NAME}, instead of --sample.")
 @click.option("--table", help="With --database: the table or view.")
-@click.option("--pipeline", metavar="NAME", help="The name of the pipeline. Default: that of the folder or table.")
-@click.option("--sink", help="The label of the data sink; it is created if it does not exist. Default: as --pipeline.")
+@click.option("--pipeline", metavar="NAME", help="The name of the pipeline. Default: the name of the folder or table.")
+@click.option(
+    "--sink", help="The label of the data sink; it is created if it does not exist. Default: the name of the pipeline."
+)
 @click.option(
     "--header-row", metavar="ROW", type=click.IntRange(min=0), help="The first row of the header; 0: there is none."
 )
@@ -128,7 +132,11 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--pattern", metavar="REGEX", help="The pattern of the lines of a log, with named groups.")
 @click.option("--decimal", type=click.Choice([",", "."]), help="What separates decimals in numbers such as 1,250.")
 @click.option(
-    "--key", "key", multiple=True, metavar="COLUMN", help="A column that names a record; repeat it for several."
+    "--key",
+    "key",
+    multiple=True,
+    metavar="COLUMN",
+    help="A column that names a record; repeat the option for several columns.",
 )
 @click.option("--column", "columns", multiple=True, help="A column with values; may be repeated.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: use the options, the defaults and every proposal.")
@@ -156,13 +164,13 @@ def init(  # noqa: PLR0917 - click names them
 ) -> None:
     """Write a first configuration: ask for the service and a sample, show what it understood, choose the columns.
 
-    The sample is a file of a folder, or a table of a database. It is read, and shows its header, its units, the types of its
-    columns and the key. What it does not prove is asked for. Without a terminal, the command ends with a sentence that names the
-    option for it, unless --yes accepts the proposal.
+    The sample is a file of a folder, or a table of a database. The command reads it, and shows its header, its units, the types
+    of its columns and the key. It asks for facts that the sample does not prove. Without a terminal, the command ends with a
+    sentence that names the option for it, unless --yes accepts the proposal.
 
-    The configuration has comments. A plan of the sample shows what becomes of its records, and which are rejected. Then the
-    configuration is checked like 'ingestd check' does it. No file is overwritten. An API key and the address of a database
-    server are written to files of their own, with mode 0600, or stay in an environment variable; never in the YAML.
+    The configuration has comments. A plan of the sample shows the entries of its records, and the rejected records. Then the
+    configuration is checked as by 'ingestd check'. No file is overwritten. An API key and the address of a database server are
+    written to separate files with mode 0600, or stay in an environment variable. They are never in the YAML.
 
     Exit codes: 0 done, 3 done, and records of the sample are rejected, 2 an option is needed, 5 the service or the sample can't
     be used, or a file exists. After 2 and 5 nothing is left behind.
@@ -237,7 +245,7 @@ def _api_key_reference(given: str | None, ask: Dialogue, new: _NewFiles, base: P
             raise click.UsageError(
                 f"Without questions, --api-key or the environment variable {_KEY_VARIABLE} is needed."
             )
-        api_key = ask.secret("API key (it is written to a file of its own)")
+        api_key = ask.secret("API key (it is written to a separate file)")
         new.write(base / _KEY_FILE, f"{api_key}\n", mode=0o600)
         return f"${{file:{_KEY_FILE}}}"
     if not _REFERENCE.fullmatch(given):
@@ -330,7 +338,7 @@ def _read(read: Callable[[], T]) -> T:
         return read()
     except SourceError as error:
         raise InitFailed(redact_text(str(error))) from error
-    except ConfigurationError as error:  # of a draft that the user does not know
+    except ConfigurationError as error:  # the messages of this check are about a draft that the user does not know
         raise InitFailed(redact_text(" ".join(one.sentence for one in error.mistakes))) from error
 
 

@@ -29,7 +29,7 @@ _COLUMNS_SHOWN = 50
 
 
 class ChosenKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns that name a record. ``repeated``: the number of records with the key of an earlier one."""
+    """The columns that name a record. ``repeated``: the number of records with the key of an earlier record."""
 
     columns: tuple[str, ...]
     repeated: int = 0
@@ -55,7 +55,7 @@ def list_columns(records: SampleRecords) -> None:
 
 
 def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, kind: str) -> ChosenKey:
-    """Return the key: as given, else as proposed, else as a person says.
+    """Return the key: the given one, else the proposed one, else the choice of a person.
 
     Raises:
         click.UsageError: a column is unknown or can't be in a key, or the key is not clear and can't be asked for.
@@ -94,7 +94,7 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
 def choose_entries(
     records: SampleRecords, key: Sequence[str], given: Sequence[str], ask: Dialogue, *, kind: str
 ) -> tuple[InitialEntries, ...]:
-    """Return the entries of the columns with values: as given, else as proposed, else as a person says.
+    """Return the entries of the columns with values. The columns are given, else proposed, else chosen by a person.
 
     Raises:
         click.UsageError: a column is unknown, or none is left or chosen.

@@ -25,9 +25,9 @@ from ingestd.process.unit_files import UnitsChanged, system_units, user_units, w
 def install_units(user: bool, force: bool, root: Path) -> None:
     """Write the systemd units of the daemon and of the service.
 
-    The units start the programs of this installation. Without --user the command also writes the users and folders that the units
-    need, below /etc. It starts nothing and prints the next commands. A file with another content is an error: it was edited, or
-    is of another version. Put settings of your own into a drop-in ('systemctl edit').
+    The units start the programs of this installation. Without --user the command also writes the users and folders that the
+    units need, below /etc. It starts nothing and prints the next commands. A file with another content is an error: it was
+    edited, or belongs to another version. Put your own settings into a drop-in ('systemctl edit').
 
     Exit codes: 0 done, 73 a file can't be written, or has another content and nothing was written.
 
@@ -40,7 +40,7 @@ def install_units(user: bool, force: bool, root: Path) -> None:
         written, present = write_units(units, force=force)
     except UnitsChanged as changed:
         for path in changed.paths:
-            echo(f"{path} has another content: it was edited, or is of another version.", err=True)
+            echo(f"{path} has another content: it was edited, or belongs to another version.", err=True)
         echo("Nothing was written. Move your changes to a drop-in, then use --force to replace the files.", err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     except OSError as error:
@@ -58,4 +58,4 @@ def install_units(user: bool, force: bool, root: Path) -> None:
     echo(f"  {manager} daemon-reload")
     echo(f"  {manager} enable --now ingestd")
     if user:
-        echo("The units end when you log out. 'loginctl enable-linger' lets them run without a login.")
+        echo("The units end when you log out. 'loginctl enable-linger' lets units run without a login.")

@@ -22,9 +22,9 @@ from ingestd.process.terminal_text import echo
 def pause(configuration: Configuration, pipeline: str) -> None:
     """Stop reading a PIPELINE and sending its entries, until 'ingestd resume'.
 
-    The pause is stored: it stays over restarts and reloads, and 'ingestd sync' skips the pipeline. A running reading ends at its
-    next batch, and requests in flight end. Other pipelines go on, also those of the same sink. Clients of a push source get
-    status 503, and messages of a broker are not acknowledged. The command works without a daemon, too.
+    The pause is stored: it stays over restarts and reloads, and 'ingestd sync' skips the pipeline. A running reading ends at
+    its next batch, and requests in flight end. Other pipelines go on, also pipelines of the same sink. Clients of a push source
+    get status 503, and messages of a broker are not acknowledged. The command works without a daemon, too.
 
     Exit codes: 0 paused, 1 there is no such pipeline.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _REPORTED = (DeliveryPaused, PartitionParked, RunHeld, SourceStopped)
-"""Events with a sentence that the report at the end of a sync has."""
+"""Events that are not printed, because the report at the end of a sync has their sentence."""
 
 
 @contextmanager
@@ -117,7 +117,7 @@ class _LiveDisplay:
                 self._arrived += event.entries
             case SinkAdopted():
                 self._arrived += event.settled
-        # Entries from before this sync, or of a file that is still being read, are in no total.
+        # Entries from before this sync, or of a file that is still being read, are not part of a total.
         total = self._changed if self._arrived <= self._changed else None
         self._display.update(
             self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")

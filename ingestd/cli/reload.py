@@ -28,7 +28,7 @@ _EXPLAINED_SECONDS = 10.0
 @utc_option
 @with_configuration_without_secrets
 def reload(configuration: Configuration) -> None:
-    """Make the running daemon read its configuration again and use what changed.
+    """Make the running daemon read its configuration again and apply the changes.
 
     Only changed pipelines restart. Secrets are read again. Deliveries that wait, and sources that could not be read, try again
     at once, except sources that asked for a longer wait. The whole configuration is checked first; if it has a mistake, nothing
@@ -57,7 +57,7 @@ def reload(configuration: Configuration) -> None:
 
 
 async def _request(state: Path) -> Response:
-    """Request the reload. A long wait is explained, not ended: the daemon would reload all the same."""
+    """Request the reload. After a long wait, print the reason and wait on, because the daemon will still reload."""
     waiting = asyncio.create_task(call(state, Reload()))
     done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
     if not done:

@@ -18,14 +18,16 @@ from ingestd.process.terminal_text import echo
 def restore(configuration: Configuration, file: Path) -> None:
     """Replace the state file by the backup FILE.
 
-    Stop the daemon first. The backup is checked completely. The former state file is kept beside the new one: delete it when it
-    is not needed any more. The next start compares every sink with its sources, because the service may have newer values than
-    the backup. Values of files that were archived since are not sent again: 'ingestd drift' lists them.
+    Stop the daemon first. The backup is checked completely. The former state file is kept beside the new file: delete it when
+    it is not needed any more. The next start compares every sink with its sources, because the service may have newer values
+    than the backup. Values of files that were archived since are not sent again: 'ingestd drift' lists them.
 
     Exit codes: 0 done, 74 FILE is no backup or is damaged, 75 the daemon runs.
 
     Example: ingestd restore backups/ingestd.db
     """
     replaced = restore_backup(configuration, file)
-    kept = f" The former one is {replaced}." if replaced is not None else ""
-    echo(f"{configuration.settings.state} is the backup {file} now.{kept} Start ingestd: it compares the sinks.")
+    kept = f" The former state file is {replaced}." if replaced is not None else ""
+    echo(
+        f"{configuration.settings.state} now has the content of the backup {file}.{kept} Start ingestd: it compares the sinks."
+    )

@@ -17,12 +17,12 @@ from ingestd.process.terminal_text import echo
 def resume(configuration: Configuration, pipeline: str) -> None:
     """End the pause of a PIPELINE.
 
-    A daemon then sends its pending entries and reads its source: at once, or at its next time if it has a schedule and missed no
-    run. Without a daemon, the next run or sync does.
+    A daemon then sends its pending entries and reads its source: at once, or at its next time if it has a schedule and missed
+    no run. Without a daemon, the next run or sync does this.
 
-    Exit codes: 0 it is not paused any more, 1 there is no such pipeline.
+    Exit codes: 0 the pipeline is not paused any more, 1 there is no such pipeline.
 
     Example: ingestd resume mass-budget
     """
     if not control(configuration, pipeline, "resume"):
-        echo("No daemon runs. The next run or sync reads it and sends its pending entries.")
+        echo("No daemon runs. The next run or sync reads the pipeline and sends its pending entries.")

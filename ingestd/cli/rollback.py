@@ -44,7 +44,7 @@ def _time(_context: click.Context, _option: click.Parameter, text: str | None) -
 @click.option("--sink", default="", help="Only runs that write this data sink, by its name or id.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option("Print what is changed as JSON. Without --yes it is only the plan.")
+@json_option("Print the changes as JSON. Without --yes they are only planned.")
 @with_configuration_without_secrets
 def rollback(  # noqa: PLR0917 - click names them
     configuration: Configuration,
@@ -58,9 +58,10 @@ def rollback(  # noqa: PLR0917 - click names them
 ) -> None:
     """Restore the values that entries had before a RUN, or before all runs since a time.
 
-    First the plan is shown. An entry gets its former value if it still has a value of these runs: entries that they created are
-    removed, and those that they removed are created. Keys that changed since are listed and left, also those that a person
-    changed in the service: the sinks are read to find them. If a daemon runs, it does this, and sends the values at once.
+    First the plan is shown. An entry gets its former value if it still has a value of these runs: entries that the runs created
+    are removed, and entries that they removed are created again. Keys that changed later are listed and not touched, also keys
+    that a person changed in the service: the sinks are read to find these. If a daemon runs, it does this, and sends the values
+    at once.
 
     The file or table of such a run is held: the same content is not delivered again, until it changes or 'ingestd approve'
     delivers it. Logs, queues and other sources of new records are not held, because they are not read again.
@@ -144,7 +145,10 @@ def _hold_lines(last: dict[tuple[str, str], UndoneRun]) -> Iterator[str]:
             again = f"'ingestd approve {run.run}' delivers it"
             yield f"{about} is held: its content is not delivered again, until it changes or {again}."
         else:
-            yield f"{about} is not held: its source yields only new records, or no longer has it, so nothing is read again."
+            yield (
+                f"{about} is not held: its source yields only new records, or no longer has the file or table, so"
+                " nothing is read again."
+            )
 
 
 def _value(value: str | None, data_type: str | None) -> str:

@@ -34,7 +34,7 @@ def status_text(path: Path | None, *, as_json: bool) -> str:
 
 
 def _read_from_state_file(path: Path | None, *, as_json: bool) -> str:
-    # Only here, because these imports take longer than the daemon needs to respond.
+    # Imported here, because these imports take longer than the daemon needs to respond.
     from ingestd.commands.status import read_status  # noqa: PLC0415
     from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415
     from ingestd.daemon.status_text import format_status  # noqa: PLC0415

@@ -33,7 +33,7 @@ _DIFFERENCES = 10
     "plan_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Do exactly what a file of 'ingestd plan --save' says, or nothing.",
+    help="Execute exactly the plan in a file of 'ingestd plan --save', or change nothing.",
 )
 @utc_option
 @with_configuration
@@ -45,13 +45,13 @@ def sync(
     With names, only those pipelines are read. sync waits for files that are not stable yet. Entries that were pending before
     are delivered, too. A paused pipeline is neither read nor delivered.
 
-    With --plan, the pipelines of the plan are read again. If the configuration, the state, a source or the effect is not that
-    of the plan, the command says what differs, and delivers nothing. A run that the guard holds in the plan is held.
+    With --plan, the pipelines of the plan are read again. If the configuration, the state, a source or the effect differs from
+    the plan, the command prints the differences, and delivers nothing. A run that the guard holds in the plan is held.
 
-    Exit codes, the first that applies: 5 a source is unavailable or can't be used as configured; 4 entries are still pending
-    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held, or one of them is
-    paused; 3 records, entries or whole files of these pipelines are rejected, by this run or an earlier one; 0 everything is
-    delivered. With --plan also: 10 the plan is refused; 130 or 143 a signal ended it before anything was delivered.
+    Exit codes (the first that applies): 5 a source is unavailable or can't be used as configured; 4 entries are still pending
+    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held, or one of them is paused; 3 records,
+    entries or whole files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered. With
+    --plan also: 10 the plan is refused; 130 or 143 a signal ended it before anything was delivered.
 
     Example: ingestd sync mass-budget --timeout 60
     """
@@ -90,7 +90,7 @@ def _sync_planned(
         echo(safe_line(difference), err=True)
     if len(done.differences) > _DIFFERENCES:
         echo(f"{counted(len(done.differences) - _DIFFERENCES, 'more difference')}.", err=True)
-    echo(f"The plan {plan_file} is refused, and nothing was delivered. Make a new one with 'ingestd plan'.", err=True)
+    echo(f"The plan {plan_file} is refused, and nothing was delivered. Make a new plan with 'ingestd plan'.", err=True)
     sys.exit(ExitCode.PLAN_REFUSED)
 
 

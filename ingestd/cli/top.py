@@ -43,8 +43,8 @@ _LEAVE = "\x1b[?25h\x1b[?1049l"
 def top(path: Path | None, interval: float, once: bool) -> None:
     """Show pipelines and sinks live: state, pending, rejected, throughput and lag.
 
-    Asks the running daemon, and reads the state file if none runs. The lag of a pipeline is the time since its last run. Rates
-    are those between two readings. q or Ctrl-C ends it. For programs use 'ingestd status --json'.
+    Asks the running daemon, and reads the state file if no daemon runs. The lag of a pipeline is the time since its last run.
+    Rates are averages between two readings. q or Ctrl-C ends it. For programs use 'ingestd status --json'.
 
     Example: ingestd top --interval 5
     """

@@ -34,8 +34,8 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     """Show the source of the value of a KEY, and its former values.
 
     The source is a file or table, with the row and the time of reading. If the last drift check found another value in the
-    service, it is shown with who changed it and when. Former values are the last ten that differ,
-    and the first of each hour before.
+    service, it is shown with who changed it and when. Former values are the last ten different values and, before these, the
+    first value of each hour.
 
     With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
@@ -75,7 +75,7 @@ def _lines(entry: TracedEntry) -> Iterator[str]:
     origin = entry.origin
     if origin is None:
         is_added = entry.service is not None and entry.service.what == "added"
-        yield f"{entry.key} {'is of another program; no source names it' if is_added else 'was removed'}"
+        yield f"{entry.key} {'was written by another program; no source names it' if is_added else 'was removed'}"
         yield f"  sink      {entry.sink} in {entry.workspace}"
     else:
         yield from _origin_lines(origin)

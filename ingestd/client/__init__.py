@@ -1,7 +1,7 @@
 """The client of the workspace service.
 
-`Client` and `AsyncClient` are for programs: they return whole records and raise errors. `ServiceClient` is the daemon's:
-it returns the outcome of each request, and reads only what delivery needs. All three send requests of one table
+`Client` and `AsyncClient` are for programs: they return whole records and raise errors. `ServiceClient` is the client of the
+daemon: it returns the outcome of each request, and reads only what delivery needs. All three send requests of one table
 (`operations`), and the same code classifies the responses.
 """
 

@@ -1,4 +1,4 @@
-"""Which workspaces and sinks a name means, as a person writes it, and the requests for all of them. Performs no I/O.
+"""Find workspaces and sinks by a name that a person wrote; the requests for the lists of both. Performs no I/O.
 
 Labels and visible ids are compared without white space around them, in NFC, as the service stores them (contract G7, S1).
 """

@@ -19,9 +19,10 @@ _ESCAPES = re.compile(
 
 
 def lenient(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Return the decoder, which reads half of a surrogate pair as U+FFFD instead of failing at the whole body.
+    """Return the decoder, which reads half of a surrogate pair as U+FFFD; otherwise the whole body would be unreadable.
 
-    Otherwise the label of another sink, or the message of a rejection, would make every response with it unreadable.
+    Otherwise such a text in the label of another sink, or in the message of a rejection, would make every response with it
+    unreadable.
     """
 
     def decode_leniently(body: bytes) -> T:
@@ -48,20 +49,20 @@ class ResponseMismatch(ValueError):
 
 
 class KeyChanged(ResponseMismatch):
-    """The service keeps the entry under another key than was sent, such as one in lower case."""
+    """The service keeps the entry under another key than the sent key, such as a key in lower case."""
 
 
 def check_key(key: str, sent: str) -> None:
     """Compare the key of a response with the key that was sent; both in NFC, because services normalize.
 
     Raises:
-        KeyChanged: the keys differ, but the service has made one of the other.
+        KeyChanged: the keys differ, but the service made its key from the sent key.
         ResponseMismatch: they are different keys.
     """
     if nfc(key) == nfc(sent):
         return
     if _folded(key) == _folded(sent):
-        raise KeyChanged(f"It has '{key}' in the place of '{sent}'.")
+        raise KeyChanged(f"The response has '{key}' in the place of '{sent}'.")
     raise ResponseMismatch("It names another key.")
 
 
@@ -69,10 +70,10 @@ def check_count(accounted: int, items: int) -> None:
     """Check that a response accounts for every item of a bulk request.
 
     Raises:
-        ResponseMismatch: it accounts for more or fewer.
+        ResponseMismatch: the response accounts for more or fewer items.
     """
     if accounted != items:
-        raise ResponseMismatch(f"It accounts for {accounted} of {items} items.")
+        raise ResponseMismatch(f"The response accounts for {accounted} of {items} items.")
 
 
 def check_indexes(indexes: Iterable[int], items: int) -> None:
@@ -83,7 +84,7 @@ def check_indexes(indexes: Iterable[int], items: int) -> None:
     """
     found = sorted(indexes)
     if found != list(range(items)):
-        raise ResponseMismatch(f"It has results for {len(found)} of {items} items.")
+        raise ResponseMismatch(f"The response has results for {len(found)} of {items} items.")
 
 
 def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
@@ -94,9 +95,9 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
     """
     known = {nfc(key) for key in listed}
     if missing := sum(nfc(key) not in known for key in keys):
-        raise ResponseMismatch(f"It lacks {missing} of {len(keys)} entries.")
+        raise ResponseMismatch(f"The response lacks {missing} of {len(keys)} entries.")
 
 
 def _folded(key: str) -> str:
-    """Return what is left of a key when case, compatible forms and the space around it do not count."""
+    """Return a key without differences of case, compatible forms, and surrounding white space."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold()).strip()

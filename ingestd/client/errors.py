@@ -1,4 +1,4 @@
-"""The errors that the methods of the clients raise: one class for each thing that a caller can do about it.
+"""The errors that the methods of the clients raise: one class for each reaction of a caller.
 
 No message contains the API key or anything else of the request.
 """
@@ -18,9 +18,9 @@ _BY_STATUS: dict[int, type[Refused]] = {}
 class ServiceError(Exception):
     """A call failed. ``operation``: its name in the service. ``status``: None without a response.
 
-    ``retry_after``: how many seconds the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
-    ``detail``: the service's words. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``: in
-    the service's log. ``response``: what ``send`` of a client returns.
+    ``retry_after``: the seconds for which the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
+    ``detail``: the service's words. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``: the
+    id of the request in the service's log. ``response``: the result of ``send`` of a client.
     """
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
@@ -34,11 +34,11 @@ class ServiceError(Exception):
         super().__init__(f"{self.operation}: {self._sentence(response)}")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # Pickle makes an exception from its arguments. The argument of this one is a sentence, not a response.
+        # Pickle creates an exception from its arguments, but the argument of this exception is a sentence, not a response.
         return (type(self), (self.response,))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
-        # The other sentences of the outcome are advice about the daemon's configuration.
+        # Only this sentence of the outcome is used: the rest is advice about the daemon's configuration.
         first = response.outcome.sentence.split(". ")[0].rstrip(".")
         return " ".join(f"{first}. {response.facts.words}".split())
 
@@ -47,7 +47,7 @@ class Refused(ServiceError):
     """The response has another status than a success. ``sentence`` and ``statuses`` define each subclass."""
 
     statuses: tuple[int, ...] = ()
-    _sentence_of_class = "The service refuses the request as such"
+    _sentence_of_class = "The service refuses the request itself"
 
     def __init_subclass__(cls, *, sentence: str, statuses: tuple[int, ...] = ()) -> None:
         cls._sentence_of_class, cls.statuses = sentence, statuses
@@ -66,7 +66,7 @@ class NameUnknown(LookupError):
 
 
 class NameAmbiguous(LookupError):
-    """Several workspaces or sinks have the name. ``ids``: theirs."""
+    """Several workspaces or sinks have the name. ``ids``: the ids of all of them."""
 
     def __init__(self, sentence: str, *, ids: tuple[str, ...]) -> None:
         self.ids = ids
@@ -91,7 +91,7 @@ class Redirected(Refused, sentence="The service redirects"):
         )
 
 
-class BadRequest(Refused, statuses=(400,), sentence="The request is not what the service takes"):
+class BadRequest(Refused, statuses=(400,), sentence="The service does not accept the content of the request"):
     """The request is malformed, incomplete, too long, or has a member of the wrong type."""
 
 
@@ -107,11 +107,11 @@ class NotFound(Refused, statuses=(404, 410), sentence="It is not there"):
     """The record does not exist, or this key may not see it."""
 
 
-class Conflict(Refused, statuses=(409,), sentence="The present state forbids it"):
-    """The state of the record forbids it."""
+class Conflict(Refused, statuses=(409,), sentence="The present state does not permit the request"):
+    """The state of the record does not permit the request."""
 
 
-class PreconditionFailed(Refused, statuses=(412,), sentence="It has changed since it was read"):
+class PreconditionFailed(Refused, statuses=(412,), sentence="The record has changed since it was read"):
     """The record has changed since the version that ``if_match`` names."""
 
 
@@ -119,7 +119,7 @@ class TooLarge(Refused, statuses=(413,), sentence="The request is larger than th
     """The body is larger than the service accepts."""
 
 
-class UnsupportedMediaType(Refused, statuses=(415,), sentence="The service does not take this type of body"):
+class UnsupportedMediaType(Refused, statuses=(415,), sentence="The service does not accept this type of body"):
     """The operation does not accept this type of body."""
 
 
@@ -149,7 +149,7 @@ class Unreachable(ServiceError):
 
 
 class UnreadableResponse(ServiceError):
-    """The status is a success, but the content is not the service's. The request may have taken effect."""
+    """The status is a success, but the content does not come from the service. The request may have taken effect."""
 
 
 _BY_CLASS: dict[int, type[Refused]] = {3: Redirected, 5: ServerError}

@@ -1,6 +1,6 @@
 """Sending a request and reading its response over httpx, asynchronously and blocking.
 
-Sending raises nothing for what a service or a network can do: the response says what happened. `FastExchange` is a third
+Sending raises no error for failures of a service or a network: the response reports them. `FastExchange` is a third
 implementation, for small requests.
 """
 
@@ -63,9 +63,9 @@ class AsyncExchange(_HttpxExchange):
             try:
                 body = await _read(response, most)
             finally:
-                await response.aclose()
+                await _close(response)
             if len(body) > most:
-                raise httpx.ReadError("the response is larger than any to such a request")
+                raise httpx.ReadError("the response is larger than any valid response to such a request")
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
         return self._parse(request, response, body, started)
@@ -88,7 +88,7 @@ class AsyncExchange(_HttpxExchange):
                     raise error_of(self._parse(request, response, body, started))
                 yield response
             finally:
-                await response.aclose()
+                await _close(response)
         except transport_errors() as error:
             raise error_of(self._parser.failed(request.operation, error, started)) from None
         except CONTENT_ERRORS as error:
@@ -105,8 +105,25 @@ class AsyncExchange(_HttpxExchange):
         await self._http.aclose()
 
 
+async def _close(response: httpx.Response) -> None:
+    """Close a response, and release its request."""
+    try:
+        await response.aclose()
+    finally:
+        _release(response)
+
+
+def _release(response: httpx.Response) -> None:
+    """Have a closed response release its request with the body.
+
+    httpx has the response refer to its stream, and the stream to the response. Without this, the bodies of hundreds of requests
+    stay in memory until Python searches for reference cycles.
+    """
+    response.stream = httpx.ByteStream(b"")
+
+
 async def _read(response: httpx.Response, most: int) -> bytes:
-    """Return the body, or its first part that has more than ``most`` bytes."""
+    """Return the body. If it is longer than ``most`` bytes, return only its first part, which is longer than ``most``."""
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
@@ -130,6 +147,7 @@ class BlockingExchange(_HttpxExchange):
             response = self._http.send(message)
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
+        _release(response)
         return self._parse(request, response, response.content, started)
 
     def __enter__(self) -> Self:

@@ -36,7 +36,9 @@ class FastConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
-        self._loose = 0  # bytes since the request, the head or the last part of the body, and of interim responses
+        self._loose = (
+            0  # bytes since the request, the head or the last part of the body; bytes of interim responses count, too
+        )
         self.usable = False
         self.idle_since = 0.0
         self._begin()
@@ -78,13 +80,13 @@ class FastConnection(asyncio.Protocol):
         if self._waiting is None:
             return
         if exc is None and self._headed and not self._framed:
-            # Neither a length nor chunks: the end of the connection is the end of the body.
+            # The response has neither a length nor chunks: the end of the connection is the end of the body.
             self._done()
             return
         self._fail(httpx.RemoteProtocolError("the connection was closed before the response was complete"))
 
     def pause_writing(self) -> None:
-        """Watch whether the write buffer shrinks: the system takes no more bytes for now."""
+        """Watch whether the write buffer shrinks, because the system accepts no more bytes for now."""
         if self._transport is not None:
             self._unsent = self._transport.get_write_buffer_size()
 
@@ -112,7 +114,7 @@ class FastConnection(asyncio.Protocol):
         self._body.append(body)
         self._size += len(body)
         if self._size > self._max_body_bytes:
-            self._fail(httpx.ReadError("the response is larger than any to such a request"))
+            self._fail(httpx.ReadError("the response is larger than any valid response to such a request"))
 
     def on_message_complete(self) -> None:
         """Complete the request, unless the response is an interim one."""
@@ -186,7 +188,10 @@ class FastConnection(asyncio.Protocol):
             self._watch()
 
     def _is_idle(self) -> bool:
-        """Return True if nothing was received since the last check or, while bytes wait to be sent, none was sent."""
+        """Return True if there was no progress since the last check.
+
+        That is: nothing was received or, while bytes wait to be sent, nothing was sent.
+        """
         moved, self._moved = self._moved, False
         if self._unsent is None or self._transport is None:
             return not moved

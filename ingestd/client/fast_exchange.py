@@ -22,7 +22,7 @@ from ingestd.wire import names
 T = TypeVar("T")
 
 SMALL_BODY_BYTES = 64 * 1024
-"""A larger body takes longer to send and to store than any exchange takes for its request."""
+"""Sending and storing a larger body takes longer than the overhead of any exchange."""
 
 _MAX_HEADS = 256
 

@@ -26,10 +26,10 @@ _KEPT_IN_PATHS = "/%:@!$&'()*+,;=~"
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to connect, and what requests say of it.
+    """Where to connect, and the header and path that requests use for it.
 
-    ``host``: a name in ASCII, or an address without brackets. ``host_header``: with the port unless it is the scheme's own.
-    ``prefix``: the path below which the operations are, without a slash at its end.
+    ``host``: a name in ASCII, or an address without brackets. ``host_header``: the host with its port, without the default port
+    of the scheme. ``prefix``: the path below which the operations are, without a slash at its end.
     """
 
     tls: bool
@@ -82,7 +82,9 @@ class FastTransport:
         self._kept: list[FastConnection] = []
 
     async def send(self, message: bytes, max_response_bytes: int = MAX_BODY_BYTES) -> FastResponse:
-        """Send a whole request, and return its response. A longer body than ``max_response_bytes`` is a broken response.
+        """Send a whole request, and return its response.
+
+        If the body is longer than ``max_response_bytes``, the response counts as broken.
 
         Raises:
             httpx.TransportError: no whole response arrived.

@@ -1,8 +1,8 @@
 """Declared methods: the signature of a function defines the request of an operation, for both clients.
 
-- A parameter with a name of the operation's path goes into the path.
-- ``if_match``, ``if_none_match``, ``idempotency_key`` and ``client_id`` are headers.
-- All others are the query of GET and DELETE, and the members of the JSON body of the other methods, in camelCase.
+- A parameter with a name of the operation's path goes into the path. - ``if_match``, ``if_none_match``, ``idempotency_key`` and
+``client_id`` are headers. - All other parameters go into the query of GET and DELETE, or become members of the JSON body of
+other methods, in camelCase.
 - A member with the value ``UNSET`` is not sent. A header or query parameter with the value None is not sent either.
 - The annotated result says how the body of a success is read.
 
@@ -45,8 +45,8 @@ class Declaration(ApiOperation, frozen=True, kw_only=True):
     """An operation, and how the signature of a method becomes its request: a decorator of a function without a body.
 
     ``read`` replaces the reader of the annotated result. ``check`` compares the value with the arguments. ``body``: the
-    parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: its constant
-    part. ``prefer``: the header Prefer. ``optional_body``: a body without members is not sent.
+    parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: the constant
+    part of the query. ``prefer``: the header Prefer. ``optional_body``: a body without members is not sent.
     """
 
     read: Read[Any] | None = None
@@ -116,9 +116,8 @@ class Method(Generic[P, T]):
         Raises:
             TypeError: an argument is missing or unknown.
         """
-        self.function(
-            None, *args, **kwargs
-        )  # raises TypeError, as any function; `Signature.bind` takes ten times as long
+        # This raises TypeError like any function; `Signature.bind` would take ten times as long.
+        self.function(None, *args, **kwargs)
         given = {**(self.function.__kwdefaults__ or {}), **dict(zip(self._positional, args, strict=False)), **kwargs}
         operation, places, check = self.operation, self._places, self.operation.check
         parts: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}, "body": {}}

@@ -39,11 +39,11 @@ class NamedSink:
         return {entry.key: entry.value for entry in self._client.get_sink(self.workspace, self.id).entries}
 
     def to_polars(self, *, numeric: Collection[str] = ("scalar",)) -> pl.DataFrame:
-        """Return the entries, one a row, in the order of their creation.
+        """Return the entries, one in each row, in the order of their creation.
 
         Columns: ``key`` and ``value`` (exact text), ``number`` (Float64), ``data_type``, ``created_at`` and ``updated_at``
         (UTC), ``created_by`` and ``updated_by``. ``number`` is the nearest number to the value, if the data type is one of
-        ``numeric``. It is null if the value is no number, or is out of the range of 64 bits.
+        ``numeric``. It is null if the value is not a number, or is out of the range of 64 bits.
 
         Raises:
             ServiceError: the sink can't be read.
@@ -53,7 +53,7 @@ class NamedSink:
         return entries_frame(self._client.get_sink(self.workspace, self.id).entries, numeric=numeric)
 
     def to_pandas(self, *, numeric: Collection[str] = ("scalar",)) -> Any:
-        """Return the frame of `to_polars` as one of pandas: texts as ``string``, missing numbers as NaN.
+        """Return the frame of `to_polars` as a frame of pandas: texts as ``string``, missing numbers as NaN.
 
         Raises:
             ImportError: pandas is not installed.
@@ -73,18 +73,18 @@ class NamedSink:
         number: Literal["repr"] | None = None,
         **rules: Any,
     ) -> PushResult:
-        """Write an entry for each row, and return what was created, updated, unchanged and rejected.
+        """Write an entry for each row, and return the numbers of created, updated and unchanged entries, and the rejected rows.
 
         ``rows``: a frame of polars or pandas, or an iterable of mappings. ``key`` and ``value``: a column, or a template of
-        columns such as ``{part}.mass``. ``data_type``: a data type or a template; None keeps that of a stored entry.
+        columns such as ``{part}.mass``. ``data_type``: a data type or a template; None keeps the type of a stored entry.
         ``rules``: the settings ``values`` of a mapping, such as ``decimals=3`` or ``unit={"from": "g", "to": "kg"}``.
 
-        Text, integers and decimal numbers are written exactly. Floating-point numbers need a rule of writing: ``decimals``,
-        ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. The other rules apply to
-        that text.
+        Text, integers and decimal numbers are written exactly. Floating-point numbers need a rule that says how to write them:
+        ``decimals``, ``digits``, or ``number="repr"`` for the shortest text that reads back as the same number. The other rules
+        apply to that text.
 
-        Only entries that differ from the sink are sent, in requests of the size that the service takes. Nothing is removed.
-        If an error ends a push, call it again: what was stored before is then unchanged.
+        Only entries that differ from the sink are sent, in requests of the size that the service takes. Nothing is removed. If
+        an error ends a push, call it again: entries that were stored before are then unchanged.
 
         Raises:
             InvalidPush: an argument can't be used; nothing was sent.
@@ -101,14 +101,14 @@ def find_sink(client: Client, workspace: str, sink: str) -> NamedSink:
     """Return the sink with a label, visible id or id, in the workspace with a label or id.
 
     Raises:
-        NameUnknown: there is none; the sentence has the nearest name.
-        NameAmbiguous: there are several; the sentence has their ids.
+        NameUnknown: nothing has the name; the sentence has the nearest name.
+        NameAmbiguous: several have the name; the sentence has their ids.
         ServiceError: the service can't be used.
     """
     listed = value_of(client.send(workspaces_request()))
     found = _only("workspace", workspace, workspaces_named(workspace, listed), listed)
     sinks = value_of(client.send(sinks_request(found.id)))
-    # An id comes first: it is the name that is left for one of two sinks with the same label.
+    # Ids are compared first: if two sinks have the same label, only their ids distinguish them.
     named = sinks_named(sink, sinks, "id") or sinks_named(sink, sinks, "label", "visible_id")
     return NamedSink(client, found.id, _only("sink", sink, named, sinks))
 

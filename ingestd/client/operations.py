@@ -1,10 +1,10 @@
 """The operations of the interface document: each declares its address, its parameters and its record, for every client.
 
-Names are those of the service's own table. Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is not given
-(``UNSET``) is not sent, and its member stays as it is; None unsets it. ``if_match`` makes a change only if the record has
-that version (its ``etag``). ``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated
-within a day with the same ``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces
-the client's own.
+Names are the names in the service's own table. Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is not given
+(``UNSET``) is not sent, and its member does not change; None removes the value. ``if_match`` makes a change only if the record
+has that version (its ``etag``). ``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated
+within a day with the same ``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces the
+client's own.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class ListOptions(TypedDict, total=False):
 
 
 class WriteOptions(TypedDict, total=False):
-    """Headers of writes. ``idempotency_key`` is for requests that create or send, ``if_match`` for those that change."""
+    """Headers of writes.
+
+    ``idempotency_key`` is for requests that create or send, ``if_match`` for requests that change a record.
+    """
 
     client_id: str | None
     idempotency_key: str | None
@@ -71,7 +74,7 @@ class WriteOptions(TypedDict, total=False):
 
 
 class MassEntryOptions(WriteOptions, total=False):
-    """If ``observed_at`` is older than the stored one, nothing is changed, and the stored entry is returned."""
+    """If ``observed_at`` is older than the stored time, nothing is changed, and the stored entry is returned."""
 
     data_type: str | UnsetType
     observed_at: datetime | UnsetType
@@ -102,7 +105,7 @@ class BlockMembers(WriteOptions, total=False):
 class WebhookMembers(WriteOptions, total=False):
     """The members that a webhook is created with and that can be changed.
 
-    ``headers``: of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
+    ``headers``: the headers of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
     """
 
     label: str | UnsetType | None
@@ -150,7 +153,7 @@ class ServiceMethods:
     def list_workspaces(
         self, *, filters: str | Mapping[str, Any] | None = None, **options: Unpack[ListOptions]
     ) -> tuple[Workspace, ...]:
-        """Return the workspaces that the key may read; with ``take`` or ``skip``, a part of them."""
+        """Return the workspaces that the key may read; with ``take`` or ``skip``, a part of the list."""
 
     @Declaration(name="workspaces.get", method="GET", path=_WORKSPACE)
     def get_workspace(self, workspace: str, *, if_none_match: str | None = None) -> Workspace:
@@ -322,13 +325,13 @@ class ServiceMethods:
     def mass_update_entry(
         self, workspace: str, sink: str, *, key: str, value: str, **options: Unpack[MassEntryOptions]
     ) -> Entry:
-        """Set an entry's value, and create the entry unless it exists."""
+        """Set an entry's value, and create the entry if it does not exist."""
 
     @replace(_BULK, check=lambda entries, given: check_count(len(entries), len(given["items"])))
     def mass_update(
         self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
     ) -> tuple[Entry | None, ...]:
-        """Write and remove many entries, all or none. Returns the entry of each item, None if it is removed."""
+        """Write and remove many entries, all or none. Returns the entry of each item; None for a removed entry."""
 
     @replace(_BULK, prefer=RETURN_MINIMAL, check=lambda found, given: check_count(found.accepted, len(given["items"])))
     def mass_update_minimal(
@@ -340,7 +343,7 @@ class ServiceMethods:
     def mass_update_partial(
         self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
     ) -> PartialResult:
-        """Write and remove the entries that are valid. Returns the result of each item."""
+        """Write and remove the valid entries. Returns the result of each item."""
 
     @Declaration(name="cloud_storage.update", method="PATCH", path=_FILE)
     def update_file(
@@ -361,7 +364,7 @@ class ServiceMethods:
 
     @Declaration(name="cloud_storage.get_metadata", method="GET", path=_METADATA, read=_read_metadata)
     def get_metadata(self, file: str, *, if_none_match: str | None = None) -> dict[str, Any]:
-        """Return the metadata of a file; its version is the file's."""
+        """Return the metadata of a file; its version is the version of the file."""
 
     @Declaration(name="cloud_storage.replace_metadata", method="PUT", path=_METADATA, body="metadata")
     def replace_metadata(self, file: str, metadata: Mapping[str, Any], **options: Unpack[WriteOptions]) -> None:
@@ -397,7 +400,7 @@ class ServiceMethods:
     def rotate_webhook_secret(
         self, webhook: str, *, grace_period_seconds: int | UnsetType = UNSET, **options: Unpack[WriteOptions]
     ) -> Webhook:
-        """Replace the signing secret; the response contains the new one. By default the old one signs for another day."""
+        """Replace the signing secret; the response contains the new one. By default the old secret signs for another day."""
 
 
 def extension(method: HttpMethod, path: str, **parts: Any) -> Request[Any]:

@@ -1,4 +1,7 @@
-"""From an HTTP response, or an error, to a `ServiceResponse`: read, checked and classified alike for every operation."""
+"""Makes a `ServiceResponse` of an HTTP response or an error.
+
+It reads, checks and classifies the response in the same way for every operation.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
 from ingestd.wire.bulk import parse_bulk_limits
+from ingestd.wire.origin import HEADER as ORIGIN_HEADER
+from ingestd.wire.origin import parse_origin_limits
 from ingestd.wire.retry_after import retry_after_seconds
 from ingestd.wire.writer import FENCE_HEADER, parse_writer
 from ingestd.wire.writer import HEADER as WRITER_HEADER
@@ -47,8 +52,10 @@ _FAULTS_BY_NUMBER = {
     errno.EHOSTUNREACH: Fault.NO_ROUTE,
     errno.ENETDOWN: Fault.NO_ROUTE,
 }
-"""The causes of a failed connection that are on this machine, whatever the service does."""
+"""The causes of a failed connection that are on this machine, and not in the service."""
 
+
+_NOT_MODIFIED = 304
 
 _USED = {
     name.lower().encode("ascii"): name
@@ -56,6 +63,7 @@ _USED = {
         "Idempotent-Replayed",
         names.ACCEPT_ENCODING,
         BULK_HEADER,
+        ORIGIN_HEADER,
         FENCE_HEADER,
         names.KEY_EXPIRES,
         names.REQUEST_ID,
@@ -69,8 +77,8 @@ _USED = {
 class OutcomeParser:
     """Makes responses of one client.
 
-    ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a
-    time of this clock. ``counts`` receives the responses. ``options``: those of the client's connections. The default cap, a
+    ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a time
+    of this clock. ``counts`` receives the responses. ``options``: the options of the client's connections. The default cap, a
     day, is for programs, which decide themselves how long they wait.
     """
 
@@ -101,6 +109,8 @@ class OutcomeParser:
     ) -> ServiceResponse[T]:
         """Return a response in parts. ``headers``: for a request with a value that depends on a header."""
         operation = request.operation
+        if status == _NOT_MODIFIED and request.accepts_unchanged:
+            return self._classified(operation, _success(200), started, raw)
         if not 200 <= status < 300:
             return self._refused(operation, status, raw, body, started)
         try:
@@ -153,7 +163,8 @@ class OutcomeParser:
         value: Any = None,
         problem: ProblemDetails | None = None,
     ) -> ServiceResponse[Any]:
-        # One pass over the headers costs as much as one lookup in httpx's, and most responses have none of these.
+        # One pass over the headers costs as much as one lookup in the headers of httpx, and most responses have none of these
+        # headers.
         used = {_USED[name.lower()]: text.decode("latin-1") for name, text in raw if name.lower() in _USED}
         outcome = classify(facts)
         seconds = self.clock() - started
@@ -167,6 +178,7 @@ class OutcomeParser:
             facts=facts,
             milliseconds=seconds * 1000,
             bulk=parse_bulk_limits(used[BULK_HEADER]) if BULK_HEADER in used else None,
+            origin=parse_origin_limits(used[ORIGIN_HEADER]) if ORIGIN_HEADER in used else None,
             replayed=used.get("Idempotent-Replayed", "").lower() == "true",
             request_id=(problem.request_id if problem else "") or used.get(names.REQUEST_ID, ""),
             takes_gzip="gzip" in used.get(names.ACCEPT_ENCODING, "").lower(),
@@ -202,7 +214,7 @@ def _without_credentials(location: str) -> str:
 
 
 def transport_errors() -> tuple[type[Exception], ...]:
-    """Return the errors after which no response arrived, or not all of it."""
+    """Return the errors after which no response, or only a part of it, arrived."""
     return (httpx.HTTPError, httpx.InvalidURL)
 
 

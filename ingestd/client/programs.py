@@ -6,8 +6,8 @@
         for sink in client.list_sinks(workspace):
             print(sink.label, sink.visible_id)
 
-Methods return whole records and raise `ServiceError`. Nothing is retried, and no redirect is followed. Requests and
-responses are those of the daemon's `ServiceClient`; ``send`` is the layer below, which returns a response and raises no error.
+Methods return whole records and raise `ServiceError`. Nothing is retried, and no redirect is followed. Requests and responses
+are the same as in the daemon's `ServiceClient`; ``send`` is the layer below, which returns a response and raises no error.
 `ingestd.client.operations` declares the methods.
 """
 
@@ -54,7 +54,7 @@ class Client(ServiceMethods, BlockingExchange):
 
         Raises:
             NameUnknown: there is no such workspace or sink; the sentence has the nearest name.
-            NameAmbiguous: there are several; the sentence has their ids.
+            NameAmbiguous: several have the name; the sentence has their ids.
             ServiceError: the service can't be used.
         """
         return find_sink(self, workspace, sink)

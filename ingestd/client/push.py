@@ -25,7 +25,7 @@ _FRAME_BYTES = 2
 
 
 class PushResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a push did: the numbers of entries by their change, and each row without effect, in the order of the rows."""
+    """The result of a push: the numbers of entries by their change, and each row without effect, in the order of the rows."""
 
     created: int
     updated: int
@@ -34,7 +34,7 @@ class PushResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def push_rows(client: Client, sink: tuple[str, str], read: PushedRows) -> PushResult:
-    """Write the entries of ``read`` that differ from a sink. ``sink``: the ids of its workspace and of itself.
+    """Write the entries of ``read`` that differ from a sink. ``sink``: the id of the workspace, and the id of the sink.
 
     Raises:
         ServiceError: the service can't be used now, or not with this key. A note says how many entries were sent before.
@@ -73,7 +73,7 @@ class _Sender:
         self.rejected: list[RejectedRow] = []
 
     def send(self, rows: Sequence[RowEntry], limits: BulkLimits | None) -> None:
-        """Send the entries in bulk if the service announces that it takes this, else each alone."""
+        """Send the entries in bulk if the service announces bulk updates, else each entry alone."""
         if limits is None:
             for row in rows:
                 self._send_single(row)
@@ -82,7 +82,10 @@ class _Sender:
                 self._send_bulk(part)
 
     def _send_bulk(self, rows: Sequence[RowEntry], *, partial: bool = True) -> None:
-        """Send entries in one request; in halves if it is refused. ``partial``: the service may give results by item."""
+        """Send entries in one request; if it is refused, send them in halves.
+
+        ``partial``: the service may give results by item.
+        """
         items = [_change(row) for row in rows]
         request = ServiceMethods.mass_update_minimal.build(*self._address, items)
         response: ServiceResponse[Any] = self._client.send(request)
@@ -133,7 +136,7 @@ class _Sender:
             return ServiceMethods.create_entry.build(*self._address, key=row.key, value=row.value, data_type=kind)
         if step == "mass_update_entry":
             return ServiceMethods.mass_update_entry.build(*self._address, key=row.key, value=row.value)
-        # Only a wrong data type leads here.
+        # Only a wrong data type causes this refusal.
         return ServiceMethods.update_entry.build(
             *self._address, row.key, value=row.value, data_type=row.data_type or msgspec.UNSET
         )

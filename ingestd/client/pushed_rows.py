@@ -45,7 +45,7 @@ class RejectedRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry of a row. ``data_type`` None: that of the stored entry."""
+    """The entry of a row. ``data_type`` None: the stored entry keeps its type."""
 
     row: int
     key: str
@@ -54,7 +54,7 @@ class RowEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PushedRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of a push with different keys, and its rejected rows."""
+    """The entries of a push, each with a different key, and its rejected rows."""
 
     entries: tuple[RowEntry, ...]
     rejected: tuple[RejectedRow, ...]
@@ -69,8 +69,10 @@ def read_rows(
         InvalidPush: an argument can't be used, a column is missing, or floating-point numbers have no rule of writing.
     """
     if number not in {None, "repr"}:
-        raise InvalidPush(f"number={number!r} is no rule of writing. Use number='repr', decimals=N or digits=N.")
-    rows = rows if _is_frame(rows) else _listed(rows)
+        raise InvalidPush(
+            f"number={number!r} is not a rule for writing numbers. Use number='repr', decimals=N or digits=N."
+        )
+    rows = rows if isinstance(rows, pl.DataFrame) or _is_pandas(rows) else _listed(rows)
     columns = _columns(rows)
     key, value = _template(key, columns), _template(value, columns)
     key_fields, value_fields = _fields_of("key", key), _fields_of("value", value)
@@ -133,7 +135,10 @@ def _keys_of(records: Sequence[Mapping[str, Any]], fields: Collection[str], key:
 
 
 def _without_repeated(entries: Sequence[RowEntry]) -> tuple[tuple[RowEntry, ...], list[RejectedRow]]:
-    """Return the entries with a key of their own, and the rejected rows: no rule says which row of a key is right."""
+    """Return the entries with a key that occurs once.
+
+    All rows with the same key are rejected, because no rule says which row is right.
+    """
     rows = defaultdict[str, list[int]](list)
     for one in entries:
         rows[one.key].append(one.row)
@@ -150,7 +155,7 @@ def _repeated_sentence(key: str, rows: Sequence[int]) -> str:
 
 
 def _template(text: str, columns: Iterable[str]) -> str:
-    """Return the template of a column's name, or the given one."""
+    """Return the template for the name of a column; return any other text unchanged."""
     if text in columns or "{" not in text:
         return "{" + text + "}"
     return text
@@ -193,7 +198,7 @@ def _listed(rows: Any) -> list[Mapping[str, Any]]:
     """Return the mappings of an iterable.
 
     Raises:
-        InvalidPush: it is none, or has something else.
+        InvalidPush: ``rows`` is not iterable, or an item is not a mapping.
     """
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise InvalidPush(
@@ -206,10 +211,6 @@ def _listed(rows: Any) -> list[Mapping[str, Any]]:
     return listed
 
 
-def _is_frame(rows: Any) -> bool:
-    return isinstance(rows, pl.DataFrame) or _is_pandas(rows)
-
-
 def _is_pandas(rows: Any) -> bool:
     return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")
 
@@ -217,7 +218,8 @@ def _is_pandas(rows: Any) -> bool:
 def _records(rows: Any, fields: Sequence[str]) -> list[dict[str, Any]]:
     """Return the used fields of each row, as objects of Python."""
     if isinstance(rows, pl.DataFrame):
-        # The shortest text of a number with 32 bits is shorter than that of the number with 64 bits that Python makes of it.
+        # Python converts a number of 32 bits to 64 bits. Its shortest text would then be longer than the shortest text of the
+        # original.
         single = [name for name in fields if rows.schema[name] == pl.Float32]
         return rows.select(fields).with_columns(pl.col(single).cast(pl.String).cast(pl.Float64)).to_dicts()
     if _is_pandas(rows):
@@ -265,7 +267,7 @@ def _text(name: str, found: Any, *, is_key: bool) -> str | None:
         case str():
             if found.isascii() or found.encode(errors="ignore").decode() == found:
                 return found
-            reason = "has characters that are no text"
+            reason = "has characters that can't be encoded as UTF-8"
         case bool():
             reason = "is true or false. Convert the column to text"
         case Integral():
@@ -275,7 +277,7 @@ def _text(name: str, found: Any, *, is_key: bool) -> str | None:
         case _ if _is_float(found) and not math.isfinite(found):
             reason = f"is {found}, which is no number"
         case _ if _is_float(found) and is_key:
-            reason = f"is the floating-point number {found}, which is no name. Convert the column to text"
+            reason = f"is the floating-point number {found}, which can't be a part of a key. Convert the column to text"
         case _ if _is_float(found):
             return repr(found if type(found) is float else float(str(found)))
         case _:

@@ -48,7 +48,10 @@ def _reader_of_many(kind: Any) -> Read[tuple[Any, ...]]:
 
 
 def read_nothing(body: bytes, _headers: Mapping[str, str]) -> None:
-    """Accept an empty body, or JSON: a service may return the record that it deleted. HTML comes from a proxy."""
+    """Accept an empty body, or JSON, because a service may return the deleted record.
+
+    HTML is not accepted: it comes from a proxy.
+    """
     if body.strip():
         decode_json(body)
 

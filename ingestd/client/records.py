@@ -1,8 +1,8 @@
-"""The service's records, and those that requests contain.
+"""The records of the service, and the records in requests.
 
-A member of the interface document is required unless the document calls it optional. A member that the service contract
-adds is None if a service knows only the document. Numbers are those of JSON: 1 is an int, 1.0 a float. Other members are
-ignored. The daemon reads the summaries only, so a service may omit every other member.
+A member of the interface document is required unless the document calls it optional. A member that the service contract adds is
+None if a service knows only the document. Numbers are as in JSON: 1 is an int, 1.0 a float. Other members are ignored. The
+daemon reads the summaries only, so a service may omit every other member.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class NewEntry(Record, frozen=True, kw_only=True):
 
 
 class EntryChange(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A new value of a key, or its removal. If ``observed_at`` is older than the stored one, nothing is changed."""
+    """A new value of a key, or its removal. If ``observed_at`` is older than the stored time, nothing is changed."""
 
     key: str
     value: str | UnsetType = UNSET

@@ -34,8 +34,8 @@ class Unaddressable(ValueError):
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
-            f"The key {key!r} can't be addressed in a URL: HTTP clients and proxies take it for a relative path. Give the "
-            "entry another key; only a service that announces bulk updates can be reached with this one."
+            f"The key {key!r} can't be addressed in a URL: HTTP clients and proxies read it as a relative path. Give the "
+            "entry another key; only a service that announces bulk updates accepts this key."
         )
 
 
@@ -43,8 +43,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One call of the service.
 
     ``names``: values of the placeholders in the operation's path. ``check`` raises `ResponseMismatch` if the value does not
-    belong to this request. ``max_response_bytes``: a longer response is a broken one; responses in chunks have no limit.
-    ``repr`` shows the operation only, because bodies hold secrets.
+    belong to this request. ``max_response_bytes``: a longer response counts as broken; responses in chunks have no limit.
+    ``accepts_unchanged``: a 304 is a success without a value. ``repr`` shows the operation only, because bodies hold secrets.
     """
 
     operation: ApiOperation
@@ -55,6 +55,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     headers: Mapping[str, str] = NONE
     check: Callable[[T], None] | None = None
     max_response_bytes: int = MAX_BODY_BYTES
+    accepts_unchanged: bool = False
 
     def __repr__(self) -> str:
         return f"Request({self.operation.name!r})"

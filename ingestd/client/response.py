@@ -13,6 +13,7 @@ from ingestd.core.outcome import Facts, Outcome, Remedy
 from ingestd.core.rate import Announced
 from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
+from ingestd.wire.origin import OriginLimits
 from ingestd.wire.writer import Writer
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ SAYS = "The service says: "
 _MIN_SIZE_LIMIT_BYTES = 8 * 1024
 """No proxy has a lower limit for a body."""
 
-ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=[:;)\s])")
+ITEM_PATH = re.compile(r"(?<![^\s(])(?:/entries)?/\d+/(\w+)(?=[:;)\s])")
 """The JSON Pointer to a member of an item of a bulk request; the group is the name of the member."""
 
 _MAX_CHARS = 500
@@ -37,7 +38,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A refusal; a text that the service omits is empty.
 
     ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem
-    document (RFC 9457), or has the service's header with a code. A proxy's page is none of them.
+    document (RFC 9457), or has the service's header with a code. The page of a proxy has none of these forms.
     """
 
     status: int
@@ -63,12 +64,12 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """The outcome of one request, and its value if it succeeded.
 
-    ``operation``: its name in the table of operations. ``status``: None if no HTTP response arrived. ``value``: set if and
-    only if ``outcome.remedy`` is "none". ``problem``: the error body of a refusal. ``bulk``: the announced limits of bulk
-    requests. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input of ``outcome``.
-    ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the service's id
-    of the request, or empty. ``rate``: the announced rate limit. ``takes_gzip``: the service announces that it accepts
-    compressed bodies (RFC 9110, section 12.5.3). ``fenced``: the service announces that it refuses late requests of a
+    ``operation``: its name in the table of operations. ``status``: None if no HTTP response arrived. ``value``: set if and only
+    if ``outcome.remedy`` is "none". ``problem``: the error body of a refusal. ``bulk``: the announced limits of bulk requests.
+    ``origin``: the limits of origins. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input
+    of ``outcome``. ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the
+    service's id of the request, or empty. ``rate``: the announced rate limit. ``takes_gzip``: the service announces that it
+    accepts compressed bodies (RFC 9110, section 12.5.3). ``fenced``: the service announces that it refuses late requests of a
     writer. ``writer``: the newest rank of the writer, with such a refusal.
     """
 
@@ -78,6 +79,7 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     value: T | None = None
     problem: ProblemDetails | None = None
     bulk: BulkLimits | None = None
+    origin: OriginLimits | None = None
     milliseconds: float = 0.0
     facts: Facts = _NO_FACTS
     replayed: bool = False
@@ -93,7 +95,10 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return self.problem is not None and not self.problem.recognized
 
     def remedy_for(self, size: int) -> Remedy:
-        """Return the remedy for a request of ``size`` bytes. A proxy that calls a small one too large is not believed."""
+        """Return the remedy for a request of ``size`` bytes.
+
+        If a proxy reports that a small request is too large, that is ignored.
+        """
         remedy = self.outcome.remedy
         is_wrong = remedy == "shrink" and self.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
         return "retry" if is_wrong else remedy
@@ -105,7 +110,7 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 def _without_repetition(error: ProblemError, own: str) -> str:
-    """Return the pointer and the text of an error, each only if ``own`` or the other lacks it."""
+    """Return the pointer and the text of an error, each only if it is not in ``own`` or in the other text."""
     text = error.detail or error.code
     if text in own:
         return "" if error.pointer in own else error.pointer

@@ -1,7 +1,7 @@
 """The daemon's client of the service: each method sends one request and returns its `ServiceResponse`.
 
-No method raises for what a service or a network can do, because delivery expects outages. The caller decides about retries.
-Programs use `ingestd.client.AsyncClient`: its methods raise errors.
+No method raises an error for failures of a service or a network, because delivery expects outages. The caller decides about
+retries. Programs use `ingestd.client.AsyncClient`: its methods raise errors.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _UNAUTHENTICATED = 401
 class ServiceClient:
     """An asynchronous client of one service; close it, or use it as an async context manager.
 
-    ``transport`` replaces the network in tests. ``now`` returns seconds since the epoch, for dates in `Retry-After`.
-    ``clock`` returns seconds, and measures requests. ``read_api_key`` returns the stored key; it is called before the first
-    request after a 401, and None keeps the key in use. ``compress``: send large bodies with gzip if the service announces
-    that it accepts them, and runs on another machine. ``writer``: the one that each write below a workspace names.
+    ``transport`` replaces the network in tests. ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock``
+    returns seconds, and measures requests. ``read_api_key`` returns the stored key; it is called before the first request after
+    a 401, and None keeps the key in use. ``compress``: send large bodies with gzip if the service announces that it accepts
+    them, and runs on another machine. ``writer``: the writer that each write below a workspace names.
 
     Raises:
         ValueError: the key or the client id has characters that a header can't hold. The sentence does not repeat them.
@@ -100,7 +100,7 @@ class ServiceClient:
         self._may_compress = compress and not is_loopback(parts.hostname or "")
         self._takes_gzip = False
 
-    # httpx is used from the first request on: a sync that finds nothing changed does without it.
+    # httpx is used from the first request on: a sync without changes does not need it.
     @cached_property
     def _exchange(self) -> AsyncExchange:
         settings = httpx_settings(self._url, self._timeouts, self._options, verify=self._verify)
@@ -135,6 +135,10 @@ class ServiceClient:
             if opened in self.__dict__:
                 await getattr(self, opened).aclose()
 
+    async def send(self, request: Request[T]) -> ServiceResponse[T]:
+        """Send a small request that no method here declares."""
+        return await self._small.send(request)
+
     # -------------------------------------------------------------------------------- workspaces and sinks
 
     async def list_workspaces(self) -> ServiceResponse[tuple[WorkspaceSummary, ...]]:
@@ -150,8 +154,14 @@ class ServiceClient:
         return await self._small.send(sinks_request(workspace))
 
     async def get_sink(self, workspace: str, sink: str) -> ServiceResponse[SinkSummary]:
-        """Return a sink with all its entries in memory; `read_sink` reads a large one."""
-        return await self._exchange.send(_read_as(ServiceMethods.get_sink.build(workspace, sink), _SINK))
+        """Return a sink with all its entries in memory; `read_sink` reads a large sink."""
+        return await self._small.send(_read_as(ServiceMethods.get_sink.build(workspace, sink), _SINK))
+
+    async def has_sink(self, workspace: str, sink: str) -> ServiceResponse[None]:
+        """Ask whether the service has a sink. The response is without entries if the service knows conditions (contract G17)."""
+        request = ServiceMethods.get_sink.build(workspace, sink, if_none_match="*")
+        asked: Request[None] = _read_as(request, lambda _body, _headers: None)
+        return await self._small.send(replace(asked, accepts_unchanged=True))
 
     async def read_sink(
         self,
@@ -179,7 +189,8 @@ class ServiceClient:
                 stream.finish()
         except ServiceError as error:
             if error.status == _UNAUTHENTICATED and self._key.current() != api_key:
-                # A lane repeats a refused request. A reading has no later one, and this may be the first one for days.
+                # A lane repeats a refused request. A reading of a sink is not repeated, and this may be the first request for
+                # days.
                 return await self.read_sink(workspace, sink, take, make, rows_at_once=rows_at_once)
             return error.response
         if rows:
@@ -191,7 +202,7 @@ class ServiceClient:
     async def create_sink(
         self, workspace: str, *, body: bytes, keys: Sequence[str] = (), idempotency_key: str
     ) -> ServiceResponse[SinkSummary]:
-        """Create a sink. ``body``: the JSON of the request; ``keys``: of its entries, to check the response."""
+        """Create a sink. ``body``: the JSON of the request; ``keys``: the keys of its entries, to check the response."""
 
         def check(created: SinkSummary) -> None:
             if created.entries is not None:
@@ -216,17 +227,18 @@ class ServiceClient:
     async def create_entry(
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
-        """Create an entry. ``body``: ``{"key","value","dataType"}``."""
+        """Create an entry. ``body``: ``{"key","value","dataType"}``, and ``origin`` if the service takes it."""
         request = ServiceMethods.create_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_about_entry(request, key))
 
     async def mass_update_entry(
-        self, workspace: str, sink: str, *, key: str, value: str, idempotency_key: str
+        self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
-        """Replace an entry's value by the mass update of the interface document, which has a key and a value only."""
-        request = ServiceMethods.mass_update_entry.build(
-            workspace, sink, key=key, value=value, idempotency_key=idempotency_key
-        )
+        """Replace an entry's value by the mass update of the interface document, which has a key and a value only.
+
+        ``body``: ``{"key","value"}``, and ``origin`` if the service takes it.
+        """
+        request = ServiceMethods.mass_update_entry.encoded(body, workspace, sink, idempotency_key=idempotency_key)
         return await self._write(_about_entry(request, key))
 
     async def patch_entry(
@@ -246,8 +258,9 @@ class ServiceClient:
     ) -> ServiceResponse[BulkResult]:
         """Update in bulk (service contract M3, M8). The service has to announce that it accepts this.
 
-        ``body``: a JSON array of ``items`` items. ``partial``: the service stores the valid items, and responds with the
-        result of each; otherwise it stores all or none, and responds with counts.
+        ``body``: a JSON array of ``items`` items, or an object with ``entries`` and ``origins``. ``partial``: the service
+        stores the valid items, and responds with the result of each; otherwise it stores all or none, and responds with
+        counts.
         """
 
         def check(result: BulkResult) -> None:
@@ -265,7 +278,7 @@ class ServiceClient:
             compressed = replace(request, body=packed, headers={**request.headers, names.CONTENT_ENCODING: "gzip"})
         response = await self._write(compressed)
         if compressed is not request and response.status == 415:
-            # The service announced gzip. A proxy, or a newer version of the service, does not accept it.
+            # The service announced gzip, but a proxy, or another version of the service, does not accept it.
             self._may_compress = False
             return await self._write(request)
         if response.ok:
@@ -279,6 +292,7 @@ class ServiceClient:
         if writer is None:
             return await chosen.send(request)
         while True:
+            await writer.permit()
             sent = writer.current
             is_over = False
             try:

@@ -44,7 +44,7 @@ def entries_frame(entries: Iterable[Entry], *, numeric: Collection[str]) -> pl.D
 
 
 def pandas_frame(frame: pl.DataFrame) -> Any:
-    """Return the frame as one of pandas with the same columns, none of them of the type ``object``.
+    """Return the frame as a frame of pandas with the same columns. No column has the type ``object``.
 
     Raises:
         ImportError: pandas is not installed.

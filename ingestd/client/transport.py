@@ -32,8 +32,8 @@ class TransportOptions:
     """Proxy and certificates of the connections.
 
     ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: PEM, the only trusted
-    authorities; None: those of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may contain
-    the key. The environment of the process has no effect.
+    authorities; None: the authorities of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may
+    contain the key. The environment of the process has no effect.
     """
 
     proxy: str | None = field(default=None, repr=False)
@@ -43,14 +43,15 @@ class TransportOptions:
     client_key_password: str | None = field(default=None, repr=False)
 
     def tls(self, url: str) -> ssl.SSLContext | bool:
-        """Return what httpx takes as ``verify`` for requests to ``url``; True means its own context.
+        """Return the argument ``verify`` of httpx for requests to ``url``; True means the context of httpx.
 
         Raises:
             UnusableCertificate: a file can't be used.
         """
         if self.ca_file is None and self.client_certificate is None:
             if urlsplit(url).scheme == "http" and self.proxy is None:
-                # Nothing is encrypted. Loading the trusted certificates takes longer than a request; this context trusts none.
+                # Nothing is encrypted for this URL. Loading the trusted certificates would take longer than a request, so this
+                # context trusts none.
                 return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return True
         context = self._trusting()
@@ -100,7 +101,8 @@ def httpx_settings(
             read=timeouts.read_seconds,
             pool=timeouts.pool_seconds,
         ),
-        # Servers close idle connections after five seconds or more. Closing earlier avoids a request on a closing one.
+        # Servers close idle connections after five seconds or more. Closing them earlier avoids a request on a connection that
+        # the server closes.
         "limits": httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=3.0),
         # A redirected request would carry the API key to another server.
         "follow_redirects": False,

@@ -1,4 +1,4 @@
-"""The writer that the requests of a client name (service contract M11). No I/O."""
+"""The writer in the requests of a client (service contract M11). No I/O."""
 
 from __future__ import annotations
 
@@ -13,21 +13,32 @@ async def _ignore(_: Writer) -> None:
     """Do nothing about a newer rank."""
 
 
+async def permit_at_once() -> None:
+    """Permit a write without a condition."""
+
+
 class RisingWriter:
     """A writer with an attempt that rises when a request may take effect later.
 
-    ``on_behind`` is called with the newest rank of the service before the first write to a workspace is repeated, if that rank
-    is not from this process: the caller's state is older than what the service has received. All methods belong to the event
-    loop's thread.
+    ``on_behind`` is called with the newest rank of the service if another process has that rank: the caller's state is then
+    older than the data of the service. The call precedes the first repeated write to a workspace.
+    ``permit`` is awaited before each write. All methods belong to the event loop's thread.
     """
 
-    def __init__(self, writer: Writer, *, on_behind: Callable[[Writer], Awaitable[None]] = _ignore) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        on_behind: Callable[[Writer], Awaitable[None]] = _ignore,
+        permit: Callable[[], Awaitable[None]] = permit_at_once,
+    ) -> None:
         self.current = writer
+        self.permit = permit
         self._on_behind = on_behind
         self._accepted: set[str] = set()
 
     def raise_past(self, sent: Writer) -> None:
-        """Make every later request newer than one that was sent."""
+        """Make every later request newer than the request with the writer ``sent``."""
         if sent.attempt >= self.current.attempt:
             self.current = replace(self.current, attempt=sent.attempt + 1)
 
@@ -36,7 +47,7 @@ class RisingWriter:
         self._accepted.add(workspace)
 
     async def is_newer_now(self, sent: Writer, newest: Writer | None, workspace: str) -> bool:
-        """Return whether a request that the service called late may be repeated with the current writer.
+        """Return whether a request that the service refused as late may be repeated with the current writer.
 
         ``newest``: the rank that the service has. If another process raised it, the request is repeated only if this process has
         written nothing to the workspace yet, and the epoch is the same.

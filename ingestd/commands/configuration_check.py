@@ -36,7 +36,7 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_configuration(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Report that the file was read, and what is unusual in it."""
+    """Report that the file was read, and unusual settings in it."""
     pipelines = counted(len(configuration.settings.pipelines), "pipeline")
     sentence = f"{configuration.path} has no mistake: {pipelines}."
     yield CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence))
@@ -134,7 +134,9 @@ async def check_service(configuration: Configuration) -> AsyncIterator[CheckFind
             if name in ids or labels.count(name) == 1:
                 yield _service("workspace", "passed", f"The key can read the workspace {name}.")
             elif name in labels:
-                sentence = f"{labels.count(name)} workspaces have the label {name!r}. Configure the id of one of them."
+                sentence = (
+                    f"{labels.count(name)} workspaces have the label {name!r}. Configure the id of the right workspace."
+                )
                 yield _service("workspace", "failed", sentence)
             else:
                 sentence = f"The key can read no workspace {name!r}. Check its label or id, and the rights of the key."

@@ -1,6 +1,7 @@
 """The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop.
 
-The memory of its process is set for long work, too. `run_in_thread` is for the process of another program, and sets nothing.
+The memory settings of the process are changed for long work, too. `run_in_thread` is for the process of another program, and
+changes no setting.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import uvloop
 
 T = TypeVar("T")
 
-# By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; it finds almost none.
+# By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; almost no cycles are
+# found.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
-"""After this time a thread gives the interpreter to another thread: Python's 5 ms are as long as half the delivery of a file."""
+"""After this time a thread gives the interpreter to another thread: Python's default of 5 ms is half of the time to deliver a
+file."""
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -34,7 +37,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine in a thread with a loop of its own, because a notebook has a running loop in this one.
+    """Run a coroutine in a thread with its own loop, because in a notebook the calling thread already has a running loop.
 
     A KeyboardInterrupt in this thread cancels the coroutine, and is raised after its end.
     """
@@ -62,7 +65,7 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except KeyboardInterrupt:
             started.wait()
             for call in cancel:
-                with suppress(RuntimeError):  # the loop is closed: the work has ended meanwhile
+                with suppress(RuntimeError):  # the loop is closed, because the work has ended meanwhile
                     call()
             raise
 
@@ -94,10 +97,12 @@ _ARENA_MAX = -8
 
 
 def share_heap() -> bool:
-    """Let all threads share one heap of the C library, for good; return False if this library has no such choice.
+    """Let all threads share one heap of the C library, until the process ends.
 
-    By default each thread gets a heap of its own, which keeps what was freed in it (decision record 0026). Call it before other
-    threads begin.
+    Return False if this library has no such setting.
+
+    By default each thread gets its own heap, which keeps its freed memory (decision record 0026). Call it before other threads
+    begin.
     """
     try:
         choose = ctypes.CDLL(None).mallopt

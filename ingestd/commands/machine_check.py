@@ -120,7 +120,7 @@ def _modes(configuration: Configuration) -> Iterator[CheckFinding]:
             mode = path.stat().st_mode
         except OSError:  # other checks report a missing file
             continue
-        if mode & stat.S_IROTH:  # a group may have been given access on purpose
+        if mode & stat.S_IROTH:  # an operator may have given a group access on purpose
             yield _finding("modes", "failed", f"All accounts can read {path}. {content}: 'chmod o-rwx {path}'.")
         else:
             yield _finding("modes", "passed", f"Not every account can read {path}.")

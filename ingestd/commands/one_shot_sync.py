@@ -28,10 +28,10 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync.
 
-    ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except those of paused pipelines.
-    ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one.
-    ``held``: held runs of the selected pipelines. ``paused``: those of them that are paused, so they were not read.
-    ``stuck``: sinks with a blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
+    ``delivered``: entries written by this run. ``pending``: pending entries of all sinks, except entries of paused pipelines.
+    ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one. ``held``: held runs of
+    the selected pipelines. ``paused``: selected pipelines that are paused, so they were not read. ``stuck``: sinks with a
+    blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
     passes: tuple[PassReport, ...]

@@ -1,4 +1,4 @@
-"""Files that commands write: each is complete, or as it was before."""
+"""Files that commands write: each file is complete, or has its former content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO, TextIO
 from ingestd.core.errors import IngestdError
 
 _BEGINNING = 11
-"""The bytes by which a plan differs from another file, such as the configuration."""
+"""The first bytes of the new content, which identify a file of the same kind, such as a plan."""
 
 
 class OutputUnwritable(IngestdError):

@@ -1,7 +1,7 @@
 """Export of rejected records for correction by hand, page by page.
 
-The columns are those of the source, followed by ``_reason``, ``_field``, ``_file``, ``_row`` and ``_number``, which connectors
-ignore.
+The columns are the columns of the source, followed by ``_reason``, ``_field``, ``_file``, ``_row`` and ``_number``, which
+connectors ignore.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ def _rejection_pages(open_reader: OpenReader, selection: Selection, *, newest: i
 class RejectionExport:
     """An export of selected rejections as CSV or NDJSON.
 
-    Each page has a read transaction of its own. One transaction for the whole export would keep the WAL of the state file from
+    Each page has a separate read transaction. One transaction for the whole export would keep the WAL of the state file from
     being reset for as long as the receiver takes. The consequences for changes during the export:
 
     - Rejections that are added are not exported, so the export ends.
     - Rejections that are dropped or corrected before their page is read are not exported.
-    - A record that is rejected again, and keeps its number, is exported as it is when its page is read.
+    - A record that is rejected again, and keeps its number, is exported in its state at the reading of its page.
 
-    ``open_reader`` opens the state file for one page of text; nothing is open between two of them. ``written``: the number of
-    exported records so far. ``without_record``: the number of rejections so far that have none. The mirror keeps no record for
-    an entry that the service refused, or for a whole file.
+    ``open_reader`` opens the state file for one page of text; nothing is open between two pages. ``written``: the number of
+    exported records so far. ``without_record``: the number of rejections without a record so far. The mirror keeps no record
+    for an entry that the service refused, or for a whole file.
     """
 
     def __init__(self, open_reader: OpenReader, selection: Selection, form: ExportFormat) -> None:
@@ -79,7 +79,7 @@ class RejectionExport:
         that shares its thread can do other work.
 
         Raises:
-            SeveralTables: the form is csv and the records come from several pipelines. Nothing was yielded but empty pages.
+            SeveralTables: the form is csv and the records come from several pipelines. Only empty pages were yielded.
             ColumnAdded: the form is csv; the yielded text is incomplete.
         """
         with self._open_reader() as reader:
@@ -112,7 +112,7 @@ class RejectionExport:
                 yield ""
         if len(pipelines) > 1:
             raise SeveralTables(
-                f"The records are of {len(pipelines)} pipelines: {', '.join(pipelines)}. A CSV file has one header. "
+                f"The records come from {len(pipelines)} pipelines: {', '.join(pipelines)}. A CSV file has one header. "
                 "Choose one pipeline with --pipeline."
             )
         return columns.keys()
@@ -130,7 +130,7 @@ def _csv_row(rejection: Rejection, columns: Collection[str]) -> Iterator[object]
             f"{format_location(rejection.partition, rejection.position)} was rejected again during the export, with the column "
             f"'{min(added)}', which the header does not have. The export is incomplete: repeat it."
         )
-    # CSV has no other representation of a missing field than an empty one.
+    # CSV can represent a missing field only as an empty field.
     yield from (rejection.record.get(name) or "" for name in columns)
     yield from _notes(rejection).values()
 

@@ -18,17 +18,17 @@ from ingestd.sdk import Connector, ReadsSamples, Step
 
 _FILES = 3
 _RECORDS = 10_000
-"""The most files, and records of each, that are read."""
+"""The maximum number of files, and of records in each file, that are read."""
 _SECONDS = 5.0
-"""How long files that may still change are waited for."""
+"""How long to wait for files that may still change."""
 
 
 def check_fields(
     connector: Connector, steps: Iterable[Step], mapping: Mapping, groups: Aggregation | None
 ) -> Iterator[Step]:
-    """Yield the ``steps`` of a connector's check, and then whether a sample has the fields that are named.
+    """Yield the ``steps`` of a connector's check, and then a step on whether a sample has the fields that the mapping names.
 
-    A step with fields is a sample. Otherwise the files of the source are read if no step failed; other sources have none.
+    A step with fields is a sample. Otherwise the files of the source are read if no step failed; other sources have no sample.
     """
     outcomes, has_sample = set[str](), False
     for step in steps:
@@ -77,7 +77,10 @@ def _check_partition(
 
 
 def _absent(batch: Batch, fields: AbsentFields, mapping: Mapping | None) -> str:
-    """Return the sentence about an absent field; empty: none is known to be absent. ``mapping``: of the records themselves."""
+    """Return the sentence about an absent field; empty: no field is known to be absent.
+
+    ``mapping``: the mapping of the records themselves.
+    """
     try:
         absent = fields.add(batch)
         if mapping is not None and absent is None and batch.records.height:

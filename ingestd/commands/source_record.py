@@ -1,4 +1,4 @@
-"""The record of an entry as its source has it now, and the steps from the record to the value. Nothing is written."""
+"""The present record of an entry in its source, and the steps from the record to the value. Nothing is written."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from ingestd.sdk import Connector, Holds, Locates, ReadsCopies
 from ingestd.settings.model import PipelineSettings
 
 RecordState: TypeAlias = Literal["same", "changed", "missing", "unreadable"]
-"""``same``: the record that produced the value. ``changed``: another record is at its position. ``missing``: there is no record.
-``unreadable``: the source can't be read now, or not by this process."""
+"""``same``: the record that produced the value. ``changed``: another record is at its position. ``missing``: there is no
+record. ``unreadable``: the source can't be read now, or this process can't read it."""
 
 _KEYS_SHOWN = 3
 _MAPPING_CHANGED = "The mapping or one of its lookups has changed since:"
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of an entry. ``position``: where it is now. ``sentences``: what differs from the stored value, for people.
+    """The record of an entry.
+
+    ``position``: the present position of the record. ``sentences``: the differences from the stored value, for people.
 
     ``record`` has all fields, ``facts`` the facts that the mapping uses. ``value``: the value that the record gives now; None if
     it makes no entry with the key. The names of the members are part of the output of `ingestd trace --steps --json`.
@@ -85,7 +87,7 @@ def read_source_record(configuration: Configuration, origin: EntryOrigin) -> Sou
         return _without_record("unreadable", sentence)
     if pipeline.group is not None:
         return _without_record(
-            "unreadable", "The value is that of a group of records; the steps of groups are not shown."
+            "unreadable", "The value comes from a group of records; the steps of groups are not shown."
         )
     connector = open_connector(configuration, pipeline)
     try:
@@ -147,7 +149,7 @@ def _live_batches(connector: Connector, name: str) -> Iterator[Batch]:
         has_read = True
         yield batch
     if not has_read:
-        list(connector.partitions())  # some connectors read only what their last listing found
+        list(connector.partitions())  # some connectors read only files that their last listing found
         yield from checked_batches(connector.read(partition, None))
 
 
@@ -205,7 +207,10 @@ def _differences(
     *,
     is_alike: bool,
 ) -> Iterator[str]:
-    """Yield what the source has now instead of the record. ``is_alike``: the record was read with the present mapping."""
+    """Yield sentences on what the source now has instead of the record.
+
+    ``is_alike``: the record was read with the present mapping.
+    """
     if live.failure:
         yield live.failure
         return
@@ -252,7 +257,7 @@ def _next_delivery(configuration: Configuration, origin: EntryOrigin) -> str:
 
 
 def _location(configuration: Configuration, connector: Connector, origin: EntryOrigin) -> str:
-    """Return what became of the partition, as a clause after a colon."""
+    """Return a clause for after a colon: what happened to the partition."""
     with observe(configuration) as mirror:
         history = mirror.history(origin.pipeline, origin.partition)
     if history is None or history.cursor is None or not isinstance(connector, Locates):

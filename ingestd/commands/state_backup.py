@@ -20,9 +20,9 @@ def back_up(configuration: Configuration, target: Path) -> int:
 
 
 def restore(configuration: Configuration, backup: Path) -> Path | None:
-    """Replace the state file by a backup. Return the path of the former one, if there was one.
+    """Replace the state file by a backup. Return the path of the former state file, if there was one.
 
-    The kept files of the connectors are written again. Their caches are deleted, because they belong to the former one.
+    The kept files of the connectors are written again. Their caches are deleted, because they belong to the former state file.
 
     Raises:
         MirrorError: see `restore_state`.

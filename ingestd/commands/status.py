@@ -50,7 +50,7 @@ def read_status(configuration: Configuration) -> Status:
 
 
 def read_notices(state: Path) -> SourceNotices:
-    """Return the running daemon's notices about its sources, or one that says why it did not respond."""
+    """Return the running daemon's notices about its sources, or a notice that says why it did not respond."""
 
     async def request() -> Response:
         async with asyncio.timeout(_RESPONSE_SECONDS):
@@ -88,7 +88,7 @@ def observe(configuration: Configuration) -> Iterator[Observer]:
 def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
     """Return the pid of the process that holds the state file's lock, from the kernel's table of locks, or None.
 
-    Trying the lock instead would make a daemon fail that starts at the same time.
+    If this process tried to take the lock, a daemon that starts at the same time would fail.
     """
     lock_file = state.with_name(state.name + ".lock")
     try:

@@ -31,9 +31,9 @@ class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
 def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, height: int | None = None) -> list[str]:
     """Return the lines of a screen, each ``width`` cells wide at most; ``height`` lines at most, None: all.
 
-    Columns need 40 cells; what a narrower screen has no place for is cut off.
+    Columns need 40 cells; on a narrower screen the rest is cut off.
 
-    Rates are those between the two readings; without an earlier one of the same daemon they are a dash.
+    Rates are averages between the two readings. Without an earlier reading of the same daemon they are shown as a dash.
     """
     status, screen, width = now.status, width, max(width, _NARROWEST)
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
@@ -95,7 +95,7 @@ def _sinks(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
 
 
 def _row(width: int, name: str, state: str, numbers: Sequence[str]) -> str:
-    """Return a name of the rest of the width, a state of 12 cells, and three numbers that are aligned to the right."""
+    """Return a line: a state of 12 cells, three numbers that are aligned to the right, and the name in the remaining width."""
     rest = width - 12 - 3 * _NUMBER
     return (
         set_cell_size(terminal_line(name), rest - 1)

@@ -16,8 +16,8 @@ from ingestd.mirror.reports import FormerValue
 class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a sink. ``origin`` is None if the entry was removed. ``former``: its former values, the newest first.
 
-    ``source``: the record in its source; None if it was not to be read. ``service``: what the last drift check found there
-    instead; None if it found no difference.
+    ``source``: the record in its source; None if its reading was not requested. ``service``: the value that the last drift
+    check found in the service; None if it found no difference.
     """
 
     workspace: str

@@ -27,10 +27,10 @@ from ingestd.settings.model import PipelineSettings
 
 
 class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it.
+    """Why a file or partition of a pipeline waits, or what happened to it. ``partition``: the name that the pipeline uses.
 
-    ``waiting``: why it waits; empty if it does not. ``location``: where its file is now, such as ``it was archived
-    as done/a.csv``; empty if it has none. The names of the members are part of `ingestd why --json`.
+    ``waiting``: why it waits; empty if it does not wait. ``location``: where its file is now, such as ``it was archived as
+    done/a.csv``; empty if it has no file. The names of the members are part of `ingestd why --json`.
     """
 
     pipeline: str
@@ -110,7 +110,7 @@ def _explain_without_daemon(connector: Connector | None, request: Explain) -> Ex
     if connector is None:
         return Explained(waiting="", location="")
     try:
-        list(connector.partitions())  # a connector explains what its last listing found
+        list(connector.partitions())  # a connector can explain only files of its last listing
     except SourceError as error:
         return Explained(waiting=str(error), location="")
     return explain({request.pipeline: connector}, request)

@@ -65,7 +65,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Breaker:
         """Return the state after a failure.
 
-        While open, only a failed probe makes the wait longer. Requests that were sent earlier change nothing.
+        While open, only a failed probe makes the wait longer. Requests that were sent earlier do not change it.
         """
         if self.is_open and not self.probing:
             return self

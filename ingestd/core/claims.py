@@ -47,7 +47,10 @@ class ClaimedFiles:
         return frozenset(pipeline for pipeline, below, matches in matchers if matches(below + name))
 
     def _matchers_for(self, folder: str) -> Iterator[tuple[str, str, Callable[[str], object]]]:
-        """Yield, for each claim on the folder, the pipeline, the path of the folder below that of the claim, and its patterns."""
+        """Yield pipeline, path and patterns of each claim on the folder.
+
+        The path leads from the claimed folder to this folder.
+        """
         for above in _ancestors(folder):
             for pipeline, claim in self._claims.get(above, ()):
                 if (below := _below(folder, claim)) is not None:

@@ -43,7 +43,7 @@ def seconds_of(text: str) -> float | None:
 
 
 class _ShownZone:
-    """The zone of times for people. A daemon has UTC; a command sets that of its account."""
+    """The zone of times for people. A daemon has UTC; a command sets the zone of its account."""
 
     def __init__(self) -> None:
         self.of_process: tzinfo = UTC
@@ -66,5 +66,5 @@ shown_zone = _ShownZone()
 
 
 def moment(seconds: float, zone: tzinfo | None = None) -> str:
-    """Return a time for people with its zone: ``2026-11-21 07:30:12 UTC``. ``zone``: by default that of the command."""
+    """Return a time for people with its zone: ``2026-11-21 07:30:12 UTC``. ``zone``: by default the zone of the command."""
     return datetime.fromtimestamp(seconds, zone or shown_zone.get()).strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -11,7 +11,7 @@ from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
 
 _COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
 _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})([eE]|$)|\..*,"
-"""A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
+"""A comma that can't be a separator of thousands: 1,5 and 0,125, but not 1,250."""
 _POINT_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(,[0-9]{3})+|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
@@ -56,7 +56,8 @@ class ColumnProfile:
     def decimal_commas(self) -> Mapping[str, bool]:
         """Return the columns of numbers with a decimal comma, and whether points separate their thousands.
 
-        If a column proves that the source has decimal commas, and none has a decimal point, all columns of numbers have them.
+        If a column proves that the source has decimal commas, and no column has a decimal point, all columns of numbers have
+        them.
         """
         numbers = {name: column for name, column in self._columns.items() if column.filled and column.has_comma_form}
         is_proven = any(column.has_proof for column in numbers.values())

@@ -1,9 +1,10 @@
 """The number of concurrent requests to a service: additive increase and multiplicative decrease, as pure rules.
 
-Little's law estimates how many of the requests in flight wait in the service's queue. With ``n`` in flight, a latency of ``now``
-and a latency of ``base`` for an idle service, it is ``n * (1 - base / now)``. With few in the queue, one more request is
-allowed; with many, fewer. (This is the rule of TCP Vegas; Brakmo and Peterson, 1995.) Responses are evaluated in rounds of as
-many as are in flight, at least five. So a single slow response decides nothing, and the limit changes at most once a round trip.
+Little's law estimates how many of the requests in flight wait in the service's queue. With ``n`` in flight, a latency of
+``now`` and a latency of ``base`` for an idle service, it is ``n * (1 - base / now)``. If few requests are in the queue, one
+more request is allowed; if many are, one fewer. (This is the rule of TCP Vegas; Brakmo and Peterson, 1995.) Responses are
+evaluated in rounds. A round has as many responses as requests are in flight, but at least five. So a single slow response
+decides nothing, and the limit changes at most once a round trip.
 
 ``base`` is the lowest mean of a round. It is measured again periodically with half as many requests in flight, so that it
 follows a service that has become slower or faster. A refusal (429, 5xx, a timeout) lowers the limit at once.
@@ -21,7 +22,7 @@ MANY_QUEUED = 4.0
 """With at least this number of requests in the queue, the limit shrinks."""
 
 MIN_ROUND = 5
-"""The least number of responses in a round; the lowest of single latencies would be arbitrary."""
+"""The least number of responses in a round; the minimum of single latencies would be arbitrary."""
 
 DOWN_FOR_LATENCY = 0.9
 DOWN_FOR_REFUSAL = 0.7
@@ -65,7 +66,7 @@ class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
     def after_response(self, seconds: float, *, in_flight: int, size: int = 1) -> Concurrency:
         """Return the state after a response with this latency, with ``in_flight`` requests including its own.
 
-        Requests much smaller than the other requests say nothing about them. With much larger ones, the measurement starts again.
+        Requests that are much smaller than usual are not counted. If requests become much larger, the measurement starts again.
         """
         if size * 2 < self.size:
             return self

@@ -33,7 +33,7 @@ PATTERNS: Mapping[ColumnType, str] = {
 
 
 class ColumnContract(msgspec.Struct, frozen=True, kw_only=True):
-    """``filled``: every record has a value that is not empty. ``values``: the permitted ones; empty: any."""
+    """``filled``: every record has a value that is not empty. ``values``: the permitted values; empty: any."""
 
     type: ColumnType = "text"
     filled: bool = False
@@ -41,7 +41,7 @@ class ColumnContract(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns of a source, and what happens with ``new``, ``missing`` and ``retyped`` ones."""
+    """The columns of a source, and the reactions to ``new``, ``missing`` and ``retyped`` columns."""
 
     columns: Mapping[str, ColumnContract]
     new: Reaction = "accept"
@@ -54,7 +54,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return "hold" in {self.new, self.missing, self.retyped}
 
     def digest_with(self, mapping: str) -> str:
-        """Return the digest of a mapping under this contract, so that a changed contract has everything read again."""
+        """Return the digest of a mapping under this contract. If the contract changes, everything is read again."""
         text = json.dumps([mapping, msgspec.to_builtins(self, enc_hook=dict)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -62,8 +62,8 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
 class ContractCheck(msgspec.Struct):
     """Checks the batches of one reading.
 
-    ``notices``: a sentence for each difference from the contract that was not rejected. ``breaches``: those of them that hold
-    the run.
+    ``notices``: a sentence for each difference from the contract that was not rejected. ``breaches``: the notices that hold the
+    run.
     """
 
     contract: Contract
@@ -71,7 +71,7 @@ class ContractCheck(msgspec.Struct):
     breaches: dict[str, str] = msgspec.field(default_factory=dict)
 
     def hold_reasons(self) -> tuple[str, ...]:
-        """Return why the contract holds the run, a sentence each; empty: it does not."""
+        """Return why the contract holds the run, a sentence each; empty: the run is not held."""
         return (*self.breaches.values(), _RENEW) if self.breaches else ()
 
     def apply(self, batch: Batch) -> Batch:

@@ -1,4 +1,4 @@
-"""The dead-band: how far a number may be from the value that was sent before the new one is sent."""
+"""The dead-band: the maximum difference between a new number and the sent number at which the new number is not sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EXPONENT_AT_MOST = 400
 
 
 def band_of(text: str) -> tuple[Fraction, bool] | None:
-    """Return the size of a band such as ``0.5`` or ``1%``, and whether it is relative; None if the text is no band."""
+    """Return the size of a band such as ``0.5`` or ``1%``, and whether it is relative; None if the text is not a band."""
     size = _exact(text.removesuffix("%"))
     if size is None or size < 0:
         return None
@@ -19,7 +19,7 @@ def band_of(text: str) -> tuple[Fraction, bool] | None:
 
 
 def is_within_band(sent: str, read: str, band: str) -> bool:
-    """Return whether a read value differs from the sent one by at most the band. Texts that are no numbers never do.
+    """Return whether a read value differs from the sent one by at most the band. For texts that are not numbers, return False.
 
     A relative band is a part of the sent value.
     """

@@ -1,4 +1,4 @@
-"""Every error that the daemon raises on purpose, grouped by what the runtime does about it.
+"""Every error that the daemon raises on purpose, grouped by the reaction of the runtime.
 
 ::
 
@@ -90,7 +90,7 @@ class SourceUnavailable(SourceError):
 
 
 class SourceUnmounted(SourceUnavailable):
-    """The share that holds the source's folder is not mounted, so the folder below its mount point proves nothing."""
+    """The share that holds the source's folder is not mounted. The content of the folder at its mount point proves nothing."""
 
 
 class RecordUnreadable(SourceError):
@@ -100,8 +100,9 @@ class RecordUnreadable(SourceError):
     The ``parse`` function of `pack` raises it. If it is raised out of `Connector.read`, the whole partition is rejected.
 
     ``reason`` is a sentence. ``position`` may be omitted in ``parse``, where `pack` knows it. ``field`` names the field that
-    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``. With both,
-    the key of the record is known, and a snapshot with ``deletes="remove"`` keeps its entry. Else it removes nothing.
+    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``. With
+    ``field`` and ``record``, the key of the record is known, and a snapshot with ``deletes="remove"`` keeps its entry. Without
+    them, such a snapshot removes no entry.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class SourceBroken(SourceError):
 
 
 class AcknowledgeLater(SourceError):
-    """The connector cannot acknowledge a partition yet, because of the rest of its group; it is called again later."""
+    """The connector cannot acknowledge a partition yet, because of the rest of its group; the runtime calls it again later."""
 
 
 class MirrorError(IngestdError):
@@ -148,9 +149,9 @@ class MirrorFull(MirrorError):
 
 
 class MirrorCorrupt(MirrorError):
-    """The file is damaged, or of another program: the daemon stops and changes nothing.
+    """The file is damaged, or belongs to another program: the daemon stops and changes nothing.
 
-    ``fact``: a sentence with the file and what is wrong with it. ``advice``: what to do if it is the state file in use.
+    ``fact``: a sentence with the file and its damage. ``advice``: what to do if it is the state file in use.
     """
 
     def __init__(self, fact: str, advice: str = "") -> None:

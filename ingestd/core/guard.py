@@ -19,9 +19,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a pipeline's runs: a run is held at the limit or beyond. None or False switches a check off.
 
     ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run, and
-    ``factors_percent`` to those with a nonzero number, and to those of them that the run changes: the share that one factor
-    has multiplied. A percentage applies if these are at least ``minimum``. ``empty``: a reading without any record.
-    ``types``: an entry changes its data type.
+    ``factors_percent`` to the entries with a nonzero number, and to the entries among them that the run changes: the share that
+    one factor has multiplied. A percentage applies if there are at least ``minimum`` such entries. ``empty``: a reading without
+    any record. ``types``: an entry changes its data type.
     """
 
     removed_percent: float | None = None
@@ -38,7 +38,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_GUARD = Guard(removed_percent=50, factors_percent=50)
-"""The guard of a pipeline without the setting, and of what a setting does not state."""
+"""The default guard: of a pipeline without the setting, and for the limits that a setting does not state."""
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +54,10 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries that a run would change.
 
-    ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: those of
-    them with a nonzero number. ``renumbered``: updates of a nonzero number to one. ``near``: those near each factor.
-    ``retyped``: updates with another data type. ``empty``: the reading had no record. ``examples``: the first entries of each
-    kind: removed, changed, retyped, and each factor.
+    ``before``: entries that the partition had before the run, and entries of no source that the run names. ``numeric``: the
+    number of these entries with a nonzero number. ``renumbered``: updates of a nonzero number to a nonzero number. ``near``:
+    the number of these updates near each factor. ``retyped``: updates with another data type. ``empty``: the reading had no
+    record. ``examples``: the first entries of each kind: removed, changed, retyped, and each factor.
     """
 
     before: int
@@ -104,7 +104,7 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
 def _factor_reason(guard: Guard, effect: RunEffect) -> list[tuple[str, str]]:
     factor = max(effect.near, key=effect.near.__getitem__, default="")
     count = effect.near.get(factor, 0)
-    # One of many columns is a small part of all numbers, but its mistake is most of what changes.
+    # A single column may be a small part of all numbers, but its mistake causes most of the changes.
     for total, noun in ((effect.numeric, "number"), (effect.renumbered, "changed number")):
         if _reaches(guard, guard.factors_percent, count, total):
             meaning = FACTORS[factor.removeprefix("1/")][1] if factor != POWER_OF_TEN else ""
@@ -119,7 +119,7 @@ def _reaches(guard: Guard, limit: float | None, count: int, total: int) -> bool:
 
 
 def _with_examples(reasons: list[tuple[str, str]], effect: RunEffect) -> tuple[str, ...]:
-    """Append the examples of each reason, if the one before it does not have the same."""
+    """Append the examples of each reason, unless they are the same as for the reason before."""
     sentences, shown = [], ""
     for sentence, kind in reasons:
         examples = ", ".join(_described(one, types=kind == "retyped") for one in effect.examples.get(kind, ()))

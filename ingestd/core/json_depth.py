@@ -1,4 +1,4 @@
-"""The limit for the nesting of JSON. That of the decoders differs: 1,000 levels in Python 3.11, 50,000 and more in 3.14."""
+"""The limit for the nesting of JSON. The limits of decoders differ: 1,000 levels in Python 3.11, 50,000 and more in 3.14."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 LEVELS: Final = 600
 
-# Possessive, and without a need for the last quote: it never goes back, so its time is linear in any text.
+# The pattern is possessive and does not require the last quote. So it never backtracks, and its time is linear.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}

@@ -17,7 +17,8 @@ Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled"
 
 Remedy: TypeAlias = Literal["none", "reject", "retry", "pause", "shrink", "missing", "conflict"]
 """none: success · reject: find the entry that the service refuses and reject it · retry: back off · pause: a person must act;
-retry periodically · shrink: send less at once · missing: the sink or the key does not exist · conflict: it exists already."""
+retry periodically · shrink: send less at once · missing: the sink or the key does not exist · conflict: the sink or the key
+exists already."""
 
 
 Denied: TypeAlias = Literal["", "service", "workspace"]
@@ -45,7 +46,7 @@ class Fault(Enum):
     """A 2xx with a body that the operation cannot have: HTML of a proxy, truncated, no JSON."""
     MISMATCH = "mismatch"
     KEY_CHANGED = "key_changed"
-    """A 2xx with a body about other entries than were sent."""
+    """A 2xx with a body about other entries than the sent entries."""
 
 
 NEVER_SENT = frozenset(
@@ -106,7 +107,7 @@ _UNREACHABLE: dict[Fault, str] = {
     Fault.UNRESOLVED: "The service's host name cannot be resolved. Check service.url and the name server.",
     Fault.TLS: "No trusted TLS connection to the service. Check its certificate.",
     Fault.NO_TLS: (
-        "What listens at the address with https does not speak TLS. Write http:// in service.url, or correct its port."
+        "The program that listens at the https address does not speak TLS. Write http:// in service.url, or correct its port."
     ),
     Fault.PROXY: (
         "The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
@@ -264,10 +265,10 @@ ANYWHERE = frozenset({401, 403, 408, 413, 425, 429})
 UNRECOGNIZED = OutcomeRule(
     word="unreachable",
     remedy="retry",
-    sentence="A proxy seems to respond instead of the service: the body of this {status} has not the form of the service's "
+    sentence="A proxy seems to respond instead of the service: the body of this {status} does not have the form of the service's "
     "errors. The request is sent again, and nothing is rejected. If this continues, check the proxies and service.url.",
 )
-"""For a refusal (4xx) that is not from the service: it says nothing about an entry or a sink."""
+"""The row for a refusal (4xx) that does not come from the service, and says nothing about an entry or a sink."""
 
 PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted except {refused} ({status}).")
 
@@ -315,7 +316,7 @@ def _accepted(status: int) -> Outcome:
 def may_take_effect(facts: Facts) -> bool:
     """Return whether a request may take effect after its response, or after its sender has given up on it.
 
-    A refusal by a proxy, or an error of a server, does not show that the request is not on its way any more.
+    A refusal by a proxy, or an error of a server, does not prove that the request can't arrive later.
     """
     if facts.fault is not None:
         return facts.fault not in NEVER_SENT

@@ -45,7 +45,7 @@ def as_sentence(text: str) -> str:
 
 
 def named(name: str, sentence: str) -> str:
-    """Return ``name: sentence``, with the name once: a sentence about a file may begin with it."""
+    """Return ``name: sentence``, with the name only once, because a sentence about a file may begin with its name."""
     return f"{name}: {sentence.removeprefix(f'{name}: ')}"
 
 

@@ -12,7 +12,7 @@ from ingestd.core.phrases import counted
 State: TypeAlias = Literal["ok", "waiting", "held", "attention", "unavailable", "failed", "disabled"]
 
 DEFINITIONS: Mapping[State, str] = {
-    "ok": "All that the source has is delivered.",
+    "ok": "Everything in the source is delivered.",
     "waiting": "It was not read yet, entries wait for delivery, or files are not ready.",
     "held": "A run waits until a person approves or discards it.",
     "attention": "It works, but something is rejected, differs in the service, or can't be completed without a person.",
@@ -20,7 +20,7 @@ DEFINITIONS: Mapping[State, str] = {
     "failed": "The source or the delivery stopped, and a person must change something.",
     "disabled": "A person paused it.",
 }
-"""What each state means. The order is that of severity: if several conditions are true, the last state counts."""
+"""What each state means. The states are in the order of severity: if several conditions are true, the last state counts."""
 
 SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINITIONS)}
 """The rank of a state; 0: nothing is to be done."""
@@ -29,16 +29,17 @@ SEVERITY: Mapping[State, int] = {state: rank for rank, state in enumerate(DEFINI
 Cause: TypeAlias = Literal[
     "failure", "outage", "notice", "pause", "rejected", "drift", "unreadable", "held", "files", "pending", "new"
 ]
-"""The kind of a condition, from which the action of a person follows. ``files``: they are not ready; ``new``: it never ran."""
+"""The kind of a condition, which decides the action of a person. ``files``: files are not ready; ``new``: the pipeline never
+ran."""
 
 
 class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a pipeline now. The default of each fact is the one of a pipeline that works."""
+    """The present facts about a pipeline. The defaults are the facts of a pipeline that works."""
 
     pause: str = ""
-    """What its pause means, a sentence; empty if it is not paused."""
+    """A sentence on the effect of its pause; empty if it is not paused."""
     failures: tuple[str, ...] = ()
-    """Why it does not go on until a person changes something."""
+    """Why the pipeline is stopped until a person changes something."""
     outages: tuple[str, ...] = ()
     """Why the source or the service can't be used now."""
     rejected: int = 0
@@ -46,7 +47,7 @@ class PipelineFacts(msgspec.Struct, frozen=True, kw_only=True):
     drift: int = 0
     """Keys of its sink that others changed, without a reaction."""
     notices: tuple[str, ...] = ()
-    """What can't be completed without a person, such as a file that can't be moved."""
+    """Work that can't be completed without a person, such as a file that can't be moved."""
     unreadable_files: int = 0
     held: int = 0
     """Runs that wait for an approval."""

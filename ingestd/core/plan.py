@@ -11,12 +11,12 @@ update    mass-update it, or patch it  it does not exist: create it; other type:
 delete    delete it                    it does not exist: done
 ========  ===========================  ==================================================
 
-``update_with`` selects the operation of an update. ``mass`` has one address for all entries; the document intends it for values
-that change often. ``patch`` sets value and data type together, at an address that contains the key.
+``update_with`` selects the operation of an update. ``mass`` has one address for all entries; the interface document intends it
+for values that change often. ``patch`` sets value and data type together, at an address that contains the key.
 
-The body of the document's mass-update has a key and a value but no data type, while its response has the type. So an
-update is one mass-update. A PATCH with value and data type follows only if the response has another type than wanted. A null
-value, which a mass-update cannot express, is always a PATCH. So nearly every entry takes one request, and two for a new type.
+The body of the document's mass-update has a key and a value but no data type, while its response has the type. So an update is
+one mass-update. A PATCH with value and data type follows only if the response has another type than wanted. A null value, which
+a mass-update cannot express, is always a PATCH. So nearly every entry takes one request, or two requests if its type changes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def next_step(
     wanted: str | None = None,
     found: str | None = None,
 ) -> NextStep:
-    """Return what follows a step, by the remedy of its outcome, and by the ``wanted`` and the ``found`` data type."""
+    """Return the next step, by the remedy of the step's outcome, and by the ``wanted`` and the ``found`` data type."""
     following = _BY_STEP.get((step, remedy)) or _BY_REMEDY[remedy]
     if following == "done" and step == "mass_update_entry" and needs_retype(wanted=wanted, found=found):
         return "patch_entry"

@@ -1,8 +1,8 @@
 """The request rate that a service accepts: announced in headers, requested by Retry-After, or learned from refusals.
 
 If the service announces its limit (``RateLimit-Policy`` and ``RateLimit``), the state is a copy of its token bucket. Otherwise
-the rate is learned: it is the number of requests accepted from one wait to the end of the next. After a refusal a lower rate
-is used, which then grows slowly until the next refusal. Times are monotonic seconds.
+the rate is learned: it is the number of accepted requests from one wait to the end of the next wait, per second. After a
+refusal a lower rate is used, which then grows slowly until the next refusal. Times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WINDOW_SECONDS = 10.0
 """The longest time for which responses are counted; then the count starts again."""
 
 BURST_SECONDS = 0.05
-"""The size of a burst, in seconds of a learned rate. A service that counts in short windows would refuse a larger one."""
+"""The size of a burst, in seconds of a learned rate. A service that counts in short windows would refuse a larger burst."""
 
 
 class Announced(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +53,9 @@ class Announced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_rate_limit(policy: str | None, state: str | None) -> Announced | None:
-    """Parse the headers ``RateLimit-Policy`` and ``RateLimit``, in the form of the IETF draft since 2024 or the former one.
+    """Parse the headers ``RateLimit-Policy`` and ``RateLimit``, in the form of the IETF draft since 2024 or in its former form.
 
-    None if they announce nothing that can be parsed. The first of several policies counts.
+    The result is None if the headers can't be parsed. If there are several policies, the first counts.
     """
     if not policy and not state:
         return None

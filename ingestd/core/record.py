@@ -1,9 +1,9 @@
-"""What a connector yields: batches of records as columns of text, each record with its position."""
+"""The output of a connector: batches of records as columns of text, each record with its position."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,7 +16,7 @@ Position: TypeAlias = int | str
 """The position of a record in its partition: a row number as in a spreadsheet (the header is row 1), or a primary key."""
 
 CHILD_OF = ", at "
-"""Separates, in the position of a child, that of its record from its path: ``row 3, at parts[2]``."""
+"""In the position of a child, it separates the position of the record from the path of the child: ``row 3, at parts[2]``."""
 
 Deletes: TypeAlias = Literal["keep", "remove"]
 
@@ -35,12 +35,26 @@ def location_text(position: Position) -> str:
 
 
 def record_position(position: Position) -> Position:
-    """Return the position of a record from its own or that of a child, which is text: ``row 3, at parts[2]`` is row 3."""
+    """Return the position of a record or, for a child, of its record: ``row 3, at parts[2]`` is row 3."""
     if isinstance(position, int):
         return position
     found = position.partition(CHILD_OF)[0]
     number = found.removeprefix("row ")
     return int(number) if number != found and number.isdecimal() else found
+
+
+def row_numbers(positions: pl.Series) -> Sequence[int]:
+    """Return the row of each position; 0: the position has no row, because it is a primary key.
+
+    A child has the row of its record.
+    """
+    # Expressions are not used: their evaluation takes longer than everything else for the entries of a small file.
+    if positions.dtype != pl.String:
+        return [one or 0 for one in positions.to_list()]
+    if not str(positions.first()).startswith("row "):
+        return [0] * len(positions)
+    found = (record_position(one or "") for one in positions.to_list())
+    return [one if isinstance(one, int) else 0 for one in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +97,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableColumn:
-    """A column of the source with values that could not be read. It matters only if the mapping uses the column.
+    """A column of the source with values that could not be read. The values matter only if the mapping uses the column.
 
     ``rows``: the indexes of the records that have such a value; their field is null. None: the column as a whole can't be read,
     and the records don't have it. ``reason``: a clause such as ``it holds bytes that are no text``.
@@ -104,7 +118,8 @@ class Section:
     """Consecutive records of a source, or a part of a source without records.
 
     ``digest``: sections with equal digests have equal records, in this reading and in later ones; empty: nothing is known about
-    other sections. ``records``: their number. ``known``: the records were not read, because the caller knows the digest.
+    other sections. ``records``: the number of records in it. ``known``: the records were not read, because the caller knows the
+    digest.
     """
 
     digest: bytes
@@ -117,26 +132,22 @@ class Batch:
     """Records between two cursors.
 
     ``records``: one row for each record. Every column is ``pl.String`` with the exact text of the source; null means that the
-    record has no such field. May be empty.
-    ``positions``: one value for each row of ``records``, ``pl.Int64`` (row numbers) or ``pl.String`` (keys).
-    ``cursor``: the cursor after the last record of this batch; it becomes durable with the batch.
-    ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``. A mapping can use them. They
-    are stored as the origin of the entries (``file.sha256``, ``file.mtime`` …).
-    ``rejects``: records between the two cursors that could not be read.
-    ``last``: the batch ends the reading. The last batch of each reading has it, and no other one. A reading that ends without
-    it counts as interrupted.
-    ``unchanged``: the source was written again since the cursor, with the same content; no records, and ``last`` is set.
-    ``partial``: the reading is not a complete snapshot: it holds changed records of its partition, or amends records of other
-    partitions. No missing record is removed, except those of ``removed``.
+    record has no such field. May be empty. ``positions``: one value for each row of ``records``, ``pl.Int64`` (row numbers) or
+    ``pl.String`` (keys). ``cursor``: the cursor after the last record of this batch; it becomes durable with the batch.
+    ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``. A mapping can use them. They are
+    stored as the origin of the entries (``file.sha256``, ``file.mtime`` …). ``rejects``: records between the two cursors that
+    could not be read. ``last``: the batch ends the reading. The last batch of each reading has it, and no other one. A reading
+    that ends without it counts as interrupted. ``unchanged``: the source was written again since the cursor, with the same
+    content; no records, and ``last`` is set. ``partial``: the reading is not a complete snapshot: it holds changed records of
+    its partition, or amends records of other partitions. No missing record is removed, except the records of ``removed``.
     ``resolves``: references (`Rejected.reference`) of rejected records that the records of this batch replace. They are no
-    longer rejected when this batch is durable.
-    ``removed``: positions of records that the source has no more. Only for positions that are keys. If the last batch of a
-    `partial` reading has a tuple here, also an empty one, the reading and those before it have found every change.
-    ``sections``: all records of the batch, and known ones between them, in the order of the source. A reading has sections in
-    each of its batches or in none; see `ingestd.sdk.ReadsSections`.
-    ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this
-    batch. A column that a mapping names and that is absent here is then absent in the whole partition.
-    ``unreadable``: what could not be read of columns; see `ingestd.core.unreadable`.
+    longer rejected when this batch is durable. ``removed``: positions of records that the source has no more. Only for
+    positions that are keys. If the last batch of a `partial` reading has a tuple here, also an empty one, the reading and those
+    before it have found every change. ``sections``: all records of the batch, and known ones between them, in the order of the
+    source. A reading has sections in each of its batches or in none; see `ingestd.sdk.ReadsSections`. ``header``: the columns
+    are those of the whole partition (a header row, a table), not only those that occur in this batch. A column that a mapping
+    names and that is absent here is then absent in the whole partition. ``unreadable``: what could not be read of columns; see
+    `ingestd.core.unreadable`.
     """
 
     records: pl.DataFrame
@@ -155,7 +166,7 @@ class Batch:
 
     @property
     def record_count(self) -> int:
-        """The number of records between the two cursors, with rejected ones and those of known sections."""
+        """The number of records between the two cursors, with rejected records and the records of known sections."""
         known = sum(section.records for section in self.sections if section.known)
         return self.records.height + len(self.rejects) + known
 
@@ -191,8 +202,8 @@ class Rejected:
     """A stored reject of a partition.
 
     ``reference`` names it in `Batch.resolves`. ``subject``: a record that cannot become entries, an entry that the service
-    refused, or an entry that another pipeline writes. ``record`` is the original record, if the subject is a record. An
-    entry has its ``key``, and ``position`` is that of the record of its value. ``facts`` are those of the reading that
+    refused, or an entry that another pipeline writes. ``record`` is the original record, if the subject is a record. An entry
+    has its ``key``, and ``position`` is the position of the record of its value. ``facts`` are the facts of the reading that
     rejected it, which may be an earlier one. ``status`` is the HTTP status, if the service refused it.
     """
 
@@ -211,12 +222,12 @@ class Rejected:
 class Acknowledgement:
     """The results of a partition's last reading, after everything of it was delivered or rejected.
 
-    ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is that of the
+    ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is the digest of the
     mapping. ``sink`` names the sink of the entries. ``records`` is the number of records read. Entries were ``created``,
-    ``updated``, ``unchanged`` and ``removed``; a reading after a crash counts the entries of the interrupted one as unchanged.
-    ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them. ``valueless``
-    records gave no entry, and were not rejected. ``facts`` are those of the reading. ``rejects`` streams the current rejects in
-    the order of their positions, in bounded memory.
+    ``updated``, ``unchanged`` and ``removed``; a reading after a crash counts the entries of the interrupted reading as
+    unchanged. ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them.
+    ``valueless`` records gave no entry, and were not rejected. ``facts`` are the facts of the reading. ``rejects`` streams the
+    current rejects in the order of their positions, in bounded memory.
     """
 
     run: int

@@ -34,7 +34,7 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "6.2832": (6.28318531, "turns and radians"),
     "57.296": (57.2957795, "radians and degrees"),
 }
-"""Factors between units, and what they convert; a division counts as well. Decision record 0029 says which ones are missing."""
+"""Factors between units, and what they convert; a division counts as well. Decision record 0029 lists the missing factors."""
 
 TOLERANCE = 0.01
 """Relative distance to a factor that still counts as near, because converted values are rounded."""

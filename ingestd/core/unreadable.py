@@ -1,4 +1,4 @@
-"""Values that a reader could not read: what they mean for a reading depends on the columns that it uses. A pure rule."""
+"""Values that a reader could not read. Their effect on a reading depends on the columns that it uses. A pure rule."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class UsesColumns(Protocol):
     """A mapping or a group stage."""
 
     def fields_among(self, columns: Sequence[str]) -> Collection[str]:
-        """Return the columns of these that it uses."""
+        """Return the given columns that it uses."""
 
 
 def reject_unreadable(batch: Batch, user: UsesColumns | None) -> Batch:
     """Return the batch without the records that have an unreadable value in a used column; they are among its rejects.
 
-    ``user``: what uses the columns; None: all are used.
+    ``user``: the object that uses columns; None: all columns are used.
 
     Raises:
         SourceBroken: a used column can't be read as a whole.

@@ -9,8 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ingestd.client.writer import RisingWriter
+from ingestd.client.writer import RisingWriter, permit_at_once
+from ingestd.core.address import SinkAddress
 from ingestd.daemon.command_handler import CommandHandler, DriftQueue
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import source_digests
@@ -47,12 +49,18 @@ from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
 from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire.writer import Writer
 
+if TYPE_CHECKING:
+    from ingestd.standby.standby import Standby
+    from ingestd.standby.status import StandbyStatus
+
 
 @asynccontextmanager
-async def assemble(configuration: Configuration, *, emit: Emit, until: float | None = None) -> AsyncIterator[Assembly]:
+async def assemble(
+    configuration: Configuration, *, emit: Emit, until: float | None = None, standby: Standby | None = None
+) -> AsyncIterator[Assembly]:
     """Connect the parts. On exit close them in reverse order: connectors, client, state file.
 
-    ``until``: see `SourceContext`.
+    ``until``: see `SourceContext`. ``standby``: the standby that has made this daemon active.
 
     Raises:
         MirrorBusy: another process holds the state file.
@@ -61,25 +69,41 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
     """
     settings = configuration.settings
     async with AsyncExitStack() as stack:
-        mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
+        granted = standby.writer if standby is not None else None
+        mirror = await asyncio.to_thread(SqliteMirror.open, settings.state, granted=granted)
         stack.push_async_callback(asyncio.to_thread, mirror.close)
         mirror.on_unwritable = lambda sentence: emit(StateUnwritable(sentence=sentence))
         mirror.on_writable = lambda: emit(StateWritable())
         await asyncio.to_thread(remove_unused, settings.state, [pipeline.name for pipeline in settings.pipelines])
-        # Only configured pipelines own keys; removed ones release theirs.
+        # Only configured pipelines own keys; removed pipelines release their keys.
         await asyncio.to_thread(_activate, settings, mirror.intake, emit)
-        assembly = Assembly(configuration, mirror, emit=emit, until=until)
+        if standby is not None:
+            mirror.intake.hold_notifications(standby.may_acknowledge)
+            standby.close_sinks(pipeline.sink for pipeline in settings.pipelines)
+        assembly = Assembly(configuration, mirror, emit=emit, until=until, standby=standby)
         stack.push_async_callback(assembly.checker.aclose)
         stack.push_async_callback(assembly.supervisor.aclose)
-        if mirror.sequence.notice:
-            await _report_doubts(mirror, emit, mirror.sequence.notice)
+        notice = mirror.sequence.notice
+        if standby is not None and standby.restored_at is not None:
+            notice = await asyncio.to_thread(mirror.note_restored, standby.restored_at)
+        if notice:
+            await _report_doubts(mirror, emit, notice)
         yield assembly
 
 
 class Assembly:
     """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
 
-    def __init__(self, configuration: Configuration, mirror: SqliteMirror, *, emit: Emit, until: float | None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        mirror: SqliteMirror,
+        *,
+        emit: Emit,
+        until: float | None,
+        standby: Standby | None = None,
+    ) -> None:
+        self._standby = standby
         self._loop = asyncio.get_running_loop()
         self._emit = emit
         self.mirror = mirror
@@ -93,7 +117,11 @@ class Assembly:
             emit=self._emit_and_note,
             on_pass=self._note_pass,
             request_counts=self.request_counts,
-            writer=RisingWriter(mirror.sequence.writer, on_behind=self._note_behind),
+            writer=RisingWriter(
+                mirror.sequence.writer,
+                on_behind=self._note_behind,
+                permit=standby.permit if standby is not None else permit_at_once,
+            ),
             until=until,
             wake=lambda name: self.supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
             files_read=FilesRead(lambda: self.configuration),
@@ -114,6 +142,7 @@ class Assembly:
             check=self.checker.check,
             now=time.time,
             random=random.random,
+            on_compared=self._open_sink,
         )
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         self._connectors = {reader.pipeline: reader.connector for reader in readers}
@@ -135,6 +164,7 @@ class Assembly:
             keep_running=self.part_supervisor,
             limits=delivery_limits(settings),
             checks_sinks=True,
+            may_send=lambda sink: standby is None or standby.gate.is_open(sink),
         )
         self.schedule = Schedule(
             reading_timings(settings), wake=self._wake_due, last_run_at=last_runs(mirror.status), now=time.time
@@ -169,6 +199,8 @@ class Assembly:
             now=time.time,
         )
         self.command_handler = self._make_command_handler()
+        self.perform = self.command_handler.perform
+        """Executes the requests of commands and pages."""
         self.drift_queue = DriftQueue(self.command_handler)
         mirror.delivery.columns_of = self._columns_of
         # The intake commits in threads; the dispatcher belongs to the event loop.
@@ -185,8 +217,12 @@ class Assembly:
         """The readers of all pipelines."""
         return self.supervisor.readers
 
+    def standby_status(self) -> StandbyStatus | None:
+        """Return which daemon is active; None without `--standby`. Thread-safe."""
+        return self._standby.status() if self._standby is not None else None
+
     def sources(self) -> SourceNotices:
-        """Return what is known of the sources. Thread-safe; calls no source that would wait."""
+        """Return the known facts about the sources. Thread-safe; it calls no source that could block."""
         waiting = {reader.pipeline: count_waiting(reader.pipeline, reader.connector) for reader in self.readers}
         failed = (found for found in waiting.values() if isinstance(found, OperatorNotice))
         return SourceNotices(
@@ -251,7 +287,7 @@ class Assembly:
         )
 
     def _pause_of(self, pipeline: str) -> str:
-        """Return what the pause of a pipeline means; empty if it is not paused. Blocks."""
+        """Return a sentence on the effect of a pipeline's pause; empty if it is not paused. Blocks."""
         return next((pause_sentence(one) for one in self.mirror.status.pauses() if one.pipeline == pipeline), "")
 
     def _status(self, as_json: bool) -> str:
@@ -262,6 +298,7 @@ class Assembly:
             pid=os.getpid(),
             sources=self.sources(),
             since_start=self._work.counts(),
+            standby=self.standby_status(),
         )
         return format_status(found, as_json=as_json)
 
@@ -277,9 +314,19 @@ class Assembly:
             self._on_loop(lambda: self.ownership.note_pass(report))
 
     async def _note_behind(self, newest: Writer) -> None:
-        """Doubt every sink, because the service has received a newer request than the state file can know."""
+        """Mark every sink as in doubt, because the service has received a newer request than the state file can know."""
         sentence = await asyncio.to_thread(self.mirror.note_behind, newest)
         await _report_doubts(self.mirror, self._emit_and_note, sentence)
+
+    async def _open_sink(self, sink: SinkAddress) -> None:
+        """Permit entries for a sink after it was compared with its sources, or if it has no source any more.
+
+        A former daemon may have written the sink.
+        """
+        if self._standby is not None and not self._standby.gate.is_open(sink):
+            await asyncio.to_thread(self.mirror.note_written_before, sink)
+            self._standby.gate.open(sink)
+            self.dispatcher.wake()
 
     def _wake_due(self, pipeline: str) -> None:
         self._emit(PipelineDue(pipeline=pipeline))
@@ -312,7 +359,7 @@ async def _report_doubts(mirror: SqliteMirror, emit: Emit, sentence: str) -> Non
 
 
 def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:
-    """Activate the configured pipelines. One with another name keeps its state and its files. Blocks."""
+    """Activate the configured pipelines. A renamed pipeline keeps its state and its files. Blocks."""
     sources = source_digests(settings.pipelines)
     renamed = intake.activate(list(sources), sources=sources)
     move_kept(settings.state, renamed)

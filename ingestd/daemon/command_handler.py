@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ingestd.core.errors import NotRolledBack, RunNotHeld
 from ingestd.daemon.control.message import ReadStatus, StatusText
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import (
     CheckDrift,
     ControlPipeline,
@@ -47,8 +48,9 @@ class CommandHandler:
     """Executes requests of commands.
 
     ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
-    pipeline with records to map again. ``explain`` returns why a partition waits; it may block. ``status`` returns the status as
-    text, or as JSON if its argument is true; it blocks. ``sources`` returns what is known of the sources; it does not block.
+    pipeline with records to map again. ``explain`` returns why a partition waits; it may block. ``status`` returns the status
+    as text, or as JSON if its argument is true; it blocks. ``sources`` returns the known facts about the sources; it does not
+    block.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
@@ -87,10 +89,12 @@ class CommandHandler:
                 response = await self._act_on_run(request, by=by)
             case Reload():
                 response = await self.reloader.reload(by=by)
+            case _:
+                raise RequestRefused("This daemon runs without --standby, so no other daemon takes over from it.")
         return response
 
     def _look(self, request: Explain | ReadStatus) -> Response:
-        """Return what a request only reads. Blocks."""
+        """Return the response to a request that only reads. Blocks."""
         if isinstance(request, Explain):
             return self.explain(request)
         return StatusText(text=self.status(request.as_json))
@@ -151,7 +155,7 @@ class CommandHandler:
         )
 
     async def roll_back(self, request: RollBack, *, by: str) -> RunsUndone:
-        """Roll runs back, or return what that would change. Their sinks are compared with the service before."""
+        """Roll runs back, or return the changes of such a rollback. Their sinks are compared with the service first."""
         chosen = request.selection
         try:
             pipelines = await asyncio.to_thread(self.stored.rollback_pipelines, chosen)
@@ -203,7 +207,7 @@ class DriftQueue:
         self._changes = ChangeSignal()
 
     def add(self, pipeline: str) -> None:
-        """Add a pipeline; one that is in the queue already is checked once. Call it on the event loop."""
+        """Add a pipeline; if it is in the queue already, it is checked once. Call it on the event loop."""
         self._due[pipeline] = None
         self._changes.notify()
 

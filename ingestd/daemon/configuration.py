@@ -21,7 +21,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     settings: Settings
     secrets: bool = True
-    """False if placeholders of ``service`` and of the options of sources may be unfilled."""
+    """Whether all placeholders were filled. If False, placeholders of ``service`` and of the options of sources may be
+    unfilled."""
 
     @property
     def base(self) -> Path:

@@ -1,4 +1,4 @@
-"""Comparison of two configurations: what a reload has to add, remove and restart, and which pipelines were renamed."""
+"""Comparison of two configurations: pipelines that a reload has to add, remove, restart and rename."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RELOADED = frozenset({"service", "rejected", "pipelines", "log"})
 
 
 class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of pipelines by what happens to them, each in the order of its configuration.
+    """The names of pipelines by their kind of change, in the order of the configuration.
 
-    ``service`` and ``rejected``: whether settings below these keys changed. ``api_key``: whether the API key did.
+    ``service`` and ``rejected``: whether settings below these keys changed. ``api_key``: whether the API key changed.
     """
 
     added: tuple[str, ...]
@@ -42,12 +42,12 @@ class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) -> ConfigurationChanges:
-    """Compare the settings in use with those that were found. ``restart``: pipelines that restart in any case."""
+    """Compare the settings in use with the new settings. ``restart``: pipelines that restart in any case."""
     before = {pipeline.name: pipeline for pipeline in running.pipelines}
     after = {pipeline.name: pipeline for pipeline in found.pipelines}
     changed = {name for name, pipeline in after.items() if name in before and before[name] != pipeline}
     changed.update(restart)
-    # A pipeline that has read nothing yet takes over the state of a removed one with the same source and sink.
+    # A pipeline that has read nothing yet takes over the state of a removed pipeline with the same source and sink.
     removed_sources = {digest for name, digest in source_digests(running.pipelines).items() if name not in after}
     changed.update(name for name, digest in source_digests(found.pipelines).items() if digest in removed_sources)
     key = running.service.api_key != found.service.api_key
@@ -75,7 +75,7 @@ def check_unchangeable(running: Configuration, found: Configuration) -> None:
             column=0,
             key=key,
             sentence="This setting can't change while the daemon runs. Restart the daemon to use the new value, or restore the "
-            "former one and reload again.",
+            "former value and reload again.",
         )
         for key in Settings.model_fields
         if key not in _RELOADED and getattr(running.settings, key) != getattr(found.settings, key)

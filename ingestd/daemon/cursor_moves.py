@@ -24,8 +24,8 @@ class CursorMover:
     """Moves cursors.
 
     ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
-    ``read_again`` also has the connector forget what it read; ``read_now`` does not wait for the schedule. ``held_runs``
-    returns the runs that wait for a decision.
+    ``read_again`` also makes the connector forget the partitions that it has read; ``read_now`` does not wait for the schedule.
+    ``held_runs`` returns the runs that wait for a decision.
     """
 
     keeper: CursorStore
@@ -61,7 +61,7 @@ class CursorMover:
                     f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
                     f"{request.pipeline}' lists its partitions."
                 )
-        # All or none: if one cursor can't be moved, none is.
+        # If one of the cursors can't be moved, none is moved.
         moved = {name: self._after(request, stored) for name, stored in known.items()}
         for name, after in moved.items():
             self.keeper.set_cursor(request.pipeline, name, after)

@@ -1,4 +1,4 @@
-"""What an operator should know about a running daemon, for the status, the pages and the status line of the service manager."""
+"""Notices for the operator of a running daemon, for the status, the pages and the status line of the service manager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DaemonNotices:
     """Collects the notices about the daemon itself and about its sources. Thread-safe.
 
     ``listener`` returns why the listener can't be opened; empty if it is open, or if none is configured. ``key_expires_at``
-    returns when the API key ends, as of `RequestCounts`.
+    returns when the API key ends; see `RequestCounts`.
     """
 
     def __init__(
@@ -37,8 +37,11 @@ class DaemonNotices:
         self.listener: Callable[[], str] = str
 
     def unwritable(self) -> str:
-        """Return why the state file can't be written, or why pipelines wait until it can; empty if neither is so."""
-        # A full disk may have space for the small writes of the delivery, while none of a source fits.
+        """Return why the state file can't be written, or why pipelines wait until it can be written.
+
+        Empty if there is no such problem.
+        """
+        # A full disk may have space for the small writes of the delivery, but no space for the writes of a source.
         return self._supervisor.paused or self._mirror.unwritable
 
     def own(self) -> tuple[str, ...]:
@@ -46,7 +49,7 @@ class DaemonNotices:
         return tuple(one for one in (self.unwritable(), self._reloader.refusal, self.listener(), self._key()) if one)
 
     def _key(self) -> str:
-        """Return when the API key ends, within 14 days before; empty if that is later or not known."""
+        """Return a sentence if the API key ends within 14 days; empty if it ends later, or if that is not known."""
         ends = self._key_expires_at()
         if ends is None or ends - self._now() > _KEY_SECONDS:
             return ""

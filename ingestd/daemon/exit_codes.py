@@ -1,4 +1,4 @@
-"""Exit codes of the commands. Mistakes in the command line are click's 2; codes above 64 are those of sysexits(3)."""
+"""Exit codes of the commands. Mistakes in the command line are click's 2; codes above 64 are defined by sysexits(3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     SOURCE_FAILED = 5
     """`sync`, `plan`, `check`: a source is unavailable or can't be read as configured; all other sources were read."""
     DRIFT = 6
-    """`drift`: others added, changed or removed keys of a sink, repaired or not."""
+    """`drift`: other programs or people added, changed or removed keys of a sink, which were repaired or not."""
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; all other sinks were compared."""
     HELD = 8
@@ -31,10 +31,12 @@ class ExitCode(IntEnum):
     CHANGES = 9
     """`plan --exit-code`: a sync would change or deliver entries."""
     PLAN_REFUSED = 10
-    """`sync --plan`: the effect is not that of the plan; nothing was delivered."""
+    """`sync --plan`: the effect differs from the plan; nothing was delivered."""
     STATE_UNUSABLE = 74
     """The state file is damaged, of a newer version, or not accessible for this account. Nothing was changed."""
     STATE_BUSY = 75
-    """The state file can't be used now: another process holds it, or the disk is full. A later attempt may succeed."""
+    """The state file can't be used now: another process holds it, or the disk is full. A later attempt may succeed.
+
+    `run --standby`: another daemon has taken over; the next start is a standby."""
     CONFIGURATION = 78
     """The configuration has mistakes that a person must correct."""

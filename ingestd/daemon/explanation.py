@@ -27,7 +27,7 @@ def explain(
     ``failure`` returns why the source of a pipeline can't be read now; empty if it can.
 
     Raises:
-        RequestRefused: there is no such pipeline, or the name can't be that of a partition.
+        RequestRefused: there is no such pipeline, or no partition can have the name.
     """
     connector = connectors.get(request.pipeline)
     if connector is None:

@@ -15,7 +15,7 @@ STATUS_DISTANCE_SECONDS = 1.0
 
 
 class Heartbeat:
-    """Pings the watchdog from the event loop and keeps the status line current. A hanging loop misses its pings."""
+    """Pings the watchdog from the event loop and keeps the status line current. If the loop hangs, it sends no pings."""
 
     def __init__(self, notifier: Notifier, *, emit: Emit) -> None:
         self._notifier = notifier

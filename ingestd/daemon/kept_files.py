@@ -1,6 +1,6 @@
 """The private folders of the connectors beside the state file; see `SourceContext.keep` and `SourceContext.cache`.
 
-`STATE.connectors` has what must not be lost, and is part of backups. `STATE.kept` only saves work, and is in no backup.
+`STATE.connectors` has files that must not be lost, and is part of backups. `STATE.kept` has caches, and is not part of backups.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ingestd.sdk.kept_file import read_kept as read_kept_file
 
 
 def cache_folder(state: Path, pipeline: str) -> Path:
-    """Return the folder of a pipeline for what only saves work. It may not exist."""
+    """Return the folder of a pipeline for its caches. The folder may not exist."""
     return _caches(state) / _name(pipeline)
 
 
 def kept_folder(state: Path, pipeline: str) -> Path:
-    """Return the folder of a pipeline for what must not be lost. It may not exist."""
+    """Return the folder of a pipeline for files that must not be lost. The folder may not exist."""
     return _kept(state) / _name(pipeline)
 
 
 def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
-    """Remove the caches of all other pipelines. What can't be removed stays."""
+    """Remove the caches of all other pipelines. Files that can't be removed stay."""
     used = {_name(pipeline) for pipeline in pipelines}
     with suppress(OSError), _opened(_caches(state)) as caches:
         for name in _names(caches, stat.S_ISDIR):
@@ -37,7 +37,7 @@ def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
 
 
 def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
-    """Give the kept files of pipelines to their new names, unless these have files of their own. Names may be exchanged.
+    """Move the kept files of renamed pipelines to the new names, unless files exist there. Pipelines may exchange their names.
 
     ``renamed``: pairs of former and present name. A move that a crash interrupted is completed by the next call.
     """
@@ -72,7 +72,7 @@ def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
 
 
 def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
-    """Write kept files, as root for the owner of the folder of the state file; others stay.
+    """Write kept files, as root for the owner of the folder of the state file. Other kept files stay.
 
     Raises:
         OSError: a file can't be written.
@@ -82,7 +82,7 @@ def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
 
 
 def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:
-    """Return the visible names of one kind. The program makes no others, so a link is of another account."""
+    """Return the visible names of one kind. The program makes only such names, so another account has made a link."""
     names = os.listdir(folder)
     found = sorted(name for name in names if not name.startswith("."))
     return [name for name in found if is_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.core.phrases import counted
@@ -18,7 +18,7 @@ from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.heartbeat import Heartbeat
 from ingestd.daemon.part_supervisor import mirror_failures_alone
 from ingestd.daemon.reload import Reloader
-from ingestd.daemon.shutdown import Shutdown
+from ingestd.daemon.shutdown import DRAIN_SECONDS, Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
 from ingestd.process.notify import Notifier
 from ingestd.process.supervision import Run
@@ -26,16 +26,26 @@ from ingestd.settings.listen import ListenSettings
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import DaemonReady, DaemonStopped, StartDelayed, StopRequested
 
+if TYPE_CHECKING:
+    from ingestd.daemon.standby_phase import StandbyPhase
+
 ServeListener: TypeAlias = Callable[[ListenSettings, Assembly], Coroutine[None, None, None]]
 
 _OPEN_AGAIN_SECONDS = 3.0
 """Interval between attempts to open the state file."""
 
 _SINKS_SECONDS = 600.0
-"""Interval between looks whether the service still has the sinks, one request for each."""
+"""Interval of the checks whether the service still has the sinks. A check takes one request for each sink."""
 
 
-async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier, serve: ServeListener) -> None:
+async def run(
+    configuration: Configuration,
+    *,
+    emit: Emit,
+    notifier: Notifier,
+    serve: ServeListener,
+    standby: StandbyPhase | None = None,
+) -> None:
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
 
     Draining: reading stops, requests in flight end, delivered partitions are acknowledged to their sources, and the state
@@ -43,13 +53,18 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier, s
 
     If the state file cannot be written, the daemon keeps delivering. It reads again when there is space.
 
-    ``serve`` serves the listener, if one is configured, until cancelled.
+    ``serve`` serves the listener, if one is configured, until cancelled. With ``standby``, the daemon waits until it is active,
+    and ends when another daemon takes over.
 
     Raises:
         MirrorError: the state file is damaged, of a newer version, or not accessible for this account.
         BaseExceptionGroup: a part failed with an unexpected error.
     """
-    shutdown = Shutdown(emit=emit, overrun=ExitCode.DONE)
+    shutdown = Shutdown(
+        emit=emit,
+        overrun=ExitCode.DONE,
+        seconds=DRAIN_SECONDS + (standby.leave_seconds if standby is not None else 0.0),
+    )
     heartbeat = Heartbeat(notifier, emit=emit)
 
     def emit_and_update(event: Event) -> None:
@@ -59,7 +74,12 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier, s
     reload_asked = asyncio.Event()
     with stop_signals(shutdown.ask), reload_signal(reload_asked.set), mirror_failures_alone():
         async with AsyncExitStack() as stack:
-            assembly = await _assemble_when_possible(configuration, stack, heartbeat, shutdown, emit_and_update)
+            if standby is not None and not await standby.wait(shutdown, heartbeat, stack):
+                emit(StopRequested(signal=shutdown.signal))
+                return
+            assembly = await _assemble_when_possible(
+                configuration, stack, heartbeat, shutdown, emit_and_update, standby=standby
+            )
             if assembly is None:
                 emit(StopRequested(signal=shutdown.signal))
                 return
@@ -69,15 +89,25 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier, s
                 heartbeat_task = group.create_task(
                     supervise("heartbeat", lambda: heartbeat.run(lambda: _numbers(assembly))), name="heartbeat"
                 )
+                beside = [heartbeat_task]
+                if standby is not None:
+                    beside.append(group.create_task(standby.attach(assembly, shutdown)(), name="standby"))
                 await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked, serve=serve)
-                heartbeat_task.cancel()
+                for task in beside:
+                    task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
             shutdown.step = "closing the sources and the state file"
         emit(DaemonStopped(seconds=round(shutdown.done(), 3), pending=pending))
 
 
 async def _assemble_when_possible(
-    configuration: Configuration, stack: AsyncExitStack, heartbeat: Heartbeat, shutdown: Shutdown, emit: Emit
+    configuration: Configuration,
+    stack: AsyncExitStack,
+    heartbeat: Heartbeat,
+    shutdown: Shutdown,
+    emit: Emit,
+    *,
+    standby: StandbyPhase | None,
 ) -> Assembly | None:
     """Assemble the daemon as soon as the state file can be opened; None: a stop was requested before that.
 
@@ -86,7 +116,8 @@ async def _assemble_when_possible(
     sentence = ""
     while True:
         try:
-            return await stack.enter_async_context(assemble(configuration, emit=emit))
+            active = standby.standby if standby is not None else None
+            return await stack.enter_async_context(assemble(configuration, emit=emit, standby=active))
         except MirrorFull as error:
             if str(error) != sentence:
                 sentence = str(error)
@@ -117,7 +148,7 @@ async def _serve(
     def start(part: str, run: Run) -> asyncio.Task[None]:
         return group.create_task(assembly.part_supervisor(part, run), name=part)
 
-    perform, state = assembly.command_handler.perform, assembly.configuration.settings.state
+    perform, state = assembly.perform, assembly.configuration.settings.state
     delivering = start("delivery", assembly.dispatcher.run)
     scheduling = start("schedule", assembly.schedule.run)
     reloader = assembly.reloader
@@ -127,7 +158,7 @@ async def _serve(
     control = ControlServer(state, perform=perform, emit=emit)
     side_tasks = [
         start("control socket", control.run),
-        start("limits of what is rejected", assembly.retention.run),
+        start("limits of rejections", assembly.retention.run),
         start("drift checks", assembly.drift_queue.run),
         start("drift schedule", assembly.drift_schedule.run),
         start("presence of sinks", lambda: _check_sinks(assembly)),
@@ -147,7 +178,7 @@ async def _serve(
     scheduling.cancel()
     for task in (*side_tasks, *reloading):
         task.cancel()
-    # A reload starts readers and lanes, which are ended below.
+    # A running reload may start readers and lanes, which are ended below.
     await asyncio.wait(reloading)
     shutdown.step = "ending the requests in flight"
     for reader in assembly.readers:
@@ -162,7 +193,10 @@ async def _serve(
 
 
 async def _check_sinks(assembly: Assembly) -> None:
-    """Look periodically whether the service still has the sinks, until cancelled. The lanes have looked at their start."""
+    """Check periodically whether the service still has the sinks, until cancelled.
+
+    Each lane has checked its sink at its start.
+    """
     while True:
         await asyncio.sleep(_SINKS_SECONDS)
         assembly.dispatcher.check_sinks()

@@ -10,7 +10,7 @@ from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake import PassReport
-from ingestd.mirror.port import SinkOwnership
+from ingestd.mirror.drift import SinkOwnership
 from ingestd.mirror.sqlite import Observer
 from ingestd.settings.drift import RemoveUnexplained
 from ingestd.settings.model import PipelineSettings
@@ -26,13 +26,20 @@ _MOST_STEPS = 4
 """Repair a doubtful sink, read its sources again, remove unexplained entries, and find nothing left to do."""
 
 
+async def _ignore(_: SinkAddress) -> None:
+    """Do nothing about a sink that was compared."""
+
+
 class OwnershipKeeper:
-    """Requests a comparison of a sink that may contain unexplained entries, after the start and after each adoption.
+    """Requests comparisons of sinks that may contain unexplained entries.
+
+    They follow the start of the daemon and each adoption of a sink.
 
     A sink with a doubtful state file is compared and repaired the same way. Entries are removed only if every pipeline of the
-    sink was read completely in this process and since the adoption, none of them has rejections, and all have
-    ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
-    Call all methods but `waits_for` on the event loop's thread.
+    sink was read completely in this process and since the adoption, no pipeline has rejections, and all have ``deletes:
+    remove``. If there is nothing to do, the cost is one query after the first pass. ``on_compared`` is awaited with a sink when
+    its entries may be sent although the state file was in doubt: it was compared, or no pipeline writes it any more. Call all
+    methods but `waits_for` on the event loop's thread.
     """
 
     def __init__(
@@ -43,7 +50,9 @@ class OwnershipKeeper:
         check: Callable[..., Awaitable[DriftCheckResult]],
         now: Now,
         random: Random,
+        on_compared: Callable[[SinkAddress], Awaitable[None]] = _ignore,
     ) -> None:
+        self._on_compared = on_compared
         self._set_pipelines(pipelines)
         self._status = status
         self._check = check
@@ -62,19 +71,22 @@ class OwnershipKeeper:
         self._sinks = {pipeline.name: pipeline.sink for pipeline in pipelines}
 
     def use(self, pipelines: Sequence[PipelineSettings]) -> set[str]:
-        """Use other pipelines; a sink with other ones than before, or with changed ones, requires new passes of all of them.
+        """Use other pipelines. If the pipelines of a sink changed, the sink requires new passes of all its pipelines.
 
         Return the unchanged pipelines of such sinks.
         """
         former = self._writers
         self._set_pipelines(pipelines)
         changed = {sink for sink, writers in self._writers.items() if former.get(sink) != writers}
-        # A comparison in progress recognizes by the list that its sink has not changed.
+        # A comparison in progress recognizes by the identity of the list that its sink has not changed.
         self._writers.update((sink, writers) for sink, writers in former.items() if self._writers.get(sink) == writers)
         for sink in changed:
             self._open.add(sink)
             self._since[sink] = self._now()
         self._open &= self._writers.keys()
+        for sink in former.keys() - self._writers.keys():
+            self._due[sink] = None
+            self._changed.set()
         self._passes = {
             name: report
             for name, report in self._passes.items()
@@ -97,7 +109,10 @@ class OwnershipKeeper:
             self._changed.set()
 
     def note_event(self, event: Event) -> None:
-        """Compare a sink again after its adoption, because it may contain unexplained entries; all if the state is in doubt."""
+        """Compare a sink again after its adoption, because it may contain unexplained entries.
+
+        If the state is in doubt, compare all sinks.
+        """
         if isinstance(event, SinkAdopted | StateDoubted):
             for sink in self._writers:
                 if isinstance(event, StateDoubted) or str(sink) == event.sink:
@@ -128,7 +143,7 @@ class OwnershipKeeper:
             await read(again)
 
     async def _compare_due(self) -> tuple[list[str], list[SinkAddress]]:
-        """Return the pipelines to read again, and the sinks that could not be read back."""
+        """Return the pipelines to read again, and the sinks to compare later: not readable, or not delivered yet."""
         wanted: list[str] = []
         failed: list[SinkAddress] = []
         while self._due:
@@ -136,40 +151,47 @@ class OwnershipKeeper:
             del self._due[sink]
             writers = self._writers.get(sink)
             if writers is None:
+                await self._on_compared(sink)
                 continue
             known = await asyncio.to_thread(self._status.ownership, sink)
             if known is None:
+                if await self._is_read(sink, writers, held=True):
+                    await self._on_compared(sink)
                 continue
             removes = await asyncio.to_thread(self._removes, sink, writers, known)
+            is_read = await self._is_read(sink, writers, held=False)
             if removes == "keep" and not known.doubt:
-                if self._is_read(sink, writers):
+                if is_read:
                     self._close(sink, writers)
-            elif not self._is_read(sink, writers):
+                if await self._is_read(sink, writers, held=True):
+                    await self._on_compared(sink)
+            elif not (is_read or (known.doubt and await self._is_read(sink, writers, held=True))):
                 wanted += [one.name for one in writers if self._is_stale(one.name, sink)]
-            elif not await self._compare(sink, writers, known, removes):
+            elif not await self._compare(sink, writers, removes if is_read else "keep", doubt=bool(known.doubt)):
                 failed.append(sink)
         return wanted, failed
 
     async def _compare(
-        self, sink: SinkAddress, writers: list[PipelineSettings], known: SinkOwnership, removes: RemoveUnexplained
+        self, sink: SinkAddress, writers: list[PipelineSettings], removes: RemoveUnexplained, *, doubt: bool
     ) -> bool:
-        names = [pipeline.name for pipeline in writers]
-        # With a doubtful state file, entries count as unexplained only after another pass.
-        unexplained: RemoveUnexplained = "keep" if known.doubt else removes
         checked = await self._check(
             sink,
-            pipelines=names,
+            pipelines=[pipeline.name for pipeline in writers],
             mode="report",
-            unexplained=unexplained,
+            unexplained=removes,
             guards=[pipeline.guard for pipeline in writers],
-            doubt=bool(known.doubt),
+            doubt=doubt,
         )
         if checked.status is None or checked.status.failure:
             return False
-        self._close(sink, writers)
-        if known.doubt:
-            self._reopen(sink)
-        return True
+        if not checked.status.undecided:
+            self._close(sink, writers)
+            if (
+                doubt and removes == "keep"
+            ):  # entries of the service that the state file does not know are found only now
+                self._reopen(sink)
+        await self._on_compared(sink)
+        return not checked.status.undecided
 
     def _close(self, sink: SinkAddress, writers: list[PipelineSettings]) -> None:
         """Require no comparison of a sink any more, unless its pipelines changed meanwhile."""
@@ -178,14 +200,19 @@ class OwnershipKeeper:
 
     def _reopen(self, sink: SinkAddress) -> None:
         """Require new passes of all pipelines of the sink."""
-        self._open.add(sink)  # first: a pass that begins after the moment is then waited for
+        self._open.add(sink)  # this is set first, so that only a pass that begins later counts
         self._since[sink] = self._now()
         self._due[sink] = None
         self._changed.set()
 
-    def _is_read(self, sink: SinkAddress, writers: list[PipelineSettings]) -> bool:
-        reports = [self._passes.get(pipeline.name) for pipeline in writers]
-        return all(one is not None and one.complete and one.began >= self._since.get(sink, 0.0) for one in reports)
+    async def _is_read(self, sink: SinkAddress, writers: list[PipelineSettings], *, held: bool) -> bool:
+        """Return whether the sources of a sink were read completely; ``held``: except for held runs and paused pipelines."""
+        paused = {one.pipeline for one in await asyncio.to_thread(self._status.pauses)} if held else set()
+        reports = [self._passes.get(pipeline.name) for pipeline in writers if pipeline.name not in paused]
+        since = self._since.get(sink, 0.0)
+        return all(
+            one is not None and (one.complete or (held and one.names_all)) and one.began >= since for one in reports
+        )
 
     def _is_stale(self, name: str, sink: SinkAddress) -> bool:
         """Return True if the last pass of a pipeline began too early. An unavailable source is read again anyway."""
@@ -198,4 +225,5 @@ class OwnershipKeeper:
         chosen = min((pipeline.unexplained for pipeline in writers), key=_CAREFUL.index)
         if chosen == "keep" or known.rejected or not all(one is not None and one.whole for one in reports):
             return "keep"
-        return chosen if self._status.unexplained_of(sink) else "keep"
+        # In doubt, the service may have entries that the state file does not know yet.
+        return chosen if known.doubt or self._status.unexplained_of(sink) else "keep"

@@ -46,7 +46,7 @@ def connect_service(
 ) -> ServiceClient:
     """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
 
-    ``counts`` receives its requests. ``writer``: that of the state file; None: the client sends no writes.
+    ``counts`` receives its requests. ``writer``: the writer of the state file; None: the client sends no writes.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
@@ -101,6 +101,7 @@ def delivery_limits(settings: Settings) -> DeliveryLimits:
         gather_seconds=service.gather_seconds,
         update_with=service.update_with,
         missing_sink=service.missing_sink,
+        page=(settings.listen.url or "") if settings.listen is not None else "",
     )
 
 
@@ -117,7 +118,8 @@ def open_connector(
     """Create the pipeline's connector. It opens its resources at the first call.
 
     ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
-    ``wake``: see `SourceContext`. ``files_read``: of all pipelines; None: of those in this configuration.
+    ``wake``: see `SourceContext`. ``files_read``: the files that all pipelines read; None: only the pipelines of this
+    configuration count.
     """
     source, state = pipeline.source, configuration.settings.state
     files = files_read or FilesRead(lambda: configuration)
@@ -151,7 +153,10 @@ def open_or_report(
     wake: Callable[[str], None] = lambda _: None,
     files_read: FilesRead | None = None,
 ) -> Connector:
-    """Return the pipeline's connector, or one that reports at each pass why it can't be opened; see `open_connector`."""
+    """Return the pipeline's connector.
+
+    If it can't be opened, return a connector that reports the reason at each pass; see `open_connector`.
+    """
     try:
         return open_connector(
             configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, files_read=files_read
@@ -218,7 +223,7 @@ class PartFactory:
         return self._reader(configuration, pipeline, open_connector)
 
     def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
-        """Return a reader; if its connector can't be created, one that reports this at each pass."""
+        """Return a reader; if its connector can't be created, the reader reports this at each pass."""
         return self._reader(configuration, pipeline, open_or_report)
 
     def client(self, settings: Settings) -> ServiceClient:

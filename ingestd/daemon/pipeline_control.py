@@ -22,9 +22,9 @@ from ingestd.telemetry.catalogue.daemon import PipelinePaused, PipelineRequested
 class PipelineControl:
     """Pauses, resumes and reads pipelines. Call it on the event loop.
 
-    ``pipelines`` returns the configured pipelines. ``use_pauses`` has the sources of exactly these pipelines not read; ``read``
-    has a source read now. ``deliver`` has the lanes look for entries that may be sent again. ``pausing`` is held from a change of
-    the stored pauses until ``use_pauses`` is called with them.
+    ``pipelines`` returns the configured pipelines. ``use_pauses`` pauses the sources of exactly these pipelines; ``read``
+    requests a reading of a source now. ``deliver`` makes the lanes look for entries that may be sent again. ``pausing`` is held
+    from a change of the stored pauses until ``use_pauses`` is called with them.
     """
 
     pipelines: Callable[[], Sequence[PipelineSettings]]
@@ -66,12 +66,12 @@ class PipelineControl:
         self.emit(PipelinePaused(pipeline=name, by=by))
         pending = counted(pauses[name].pending, "pending entry") if name in pauses else "no entry"
         return PipelineControlled(
-            sentence=f"Pipeline {name} is paused: its source is not read, and nothing of it is sent ({pending}) until "
+            sentence=f"Pipeline {name} is paused: its source is not read, and its entries are not sent ({pending}) until "
             f"'ingestd resume {name}'. Requests in flight end."
         )
 
     async def _resume(self, name: str, by: str) -> PipelineControlled:
-        """End a pause, also that of a pipeline that is no longer configured, because its pending entries are then sent."""
+        """End a pause, also of a pipeline that is no longer configured: its pending entries are then sent."""
         pauses = await self._pauses()
         pause = pauses.pop(name, None)
         if pause is None:
@@ -99,7 +99,7 @@ class PipelineControl:
         return any(pipeline.name == name for pipeline in self.pipelines())
 
     def _unknown(self, name: str) -> PipelineControlled:
-        """Return that there is no such pipeline, or that a reload is renaming or removing it."""
+        """Return a sentence: there is no such pipeline, or a reload is renaming or removing it."""
         hint = nearest(name, [pipeline.name for pipeline in self.pipelines()])
         hint = hint or " Use 'ingestd reload' after a new pipeline."
         hint = " A reload renames or removes it now." if self._is_configured(name) else hint

@@ -20,10 +20,10 @@ from ingestd.settings.model import PipelineSettings
 
 
 class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the running daemon knows of the sources of all pipelines. Empty if no daemon runs.
+    """The facts of the running daemon about the sources of all pipelines. Empty if no daemon runs.
 
-    ``health``: the states of the sources with a connection. ``waiting``: by pipeline and reason, the files that are not read as
-    they are. ``tried``: the pipelines with a source that this process has tried to read.
+    ``health``: the states of the sources with a connection. ``waiting``: by pipeline and reason, the files that are not read in
+    their present state. ``tried``: the pipelines with a source that this process has tried to read.
     """
 
     notices: tuple[OperatorNotice, ...] = ()
@@ -33,7 +33,10 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the state file knows of the pipelines and sinks; see the methods of `Observer`. ``rejected``: by pipeline."""
+    """The facts of the state file about the pipelines and sinks; see the methods of `Observer`.
+
+    ``rejected``: the rejections by pipeline.
+    """
 
     backlog: Sequence[SinkBacklog]
     blockers: Mapping[SinkAddress, LaneBlocker]
@@ -129,7 +132,7 @@ def pause_phrase(pause: PipelinePause) -> str:
 
 
 def pause_sentence(pause: PipelinePause) -> str:
-    """Return what a pause means and how it ends."""
+    """Return a sentence on the effect of a pause, and how it ends."""
     waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
     end = f"'ingestd resume {pause.pipeline}' ends the pause."
     return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"

@@ -91,7 +91,7 @@ class Reconfigurer:
         # Not earlier: a pipeline may be paused while this method waits.
         async with self.pausing:
             pauses = await asyncio.to_thread(self.mirror.status.pauses)
-            # From here to the end nothing waits, so that no other part sees half of the change.
+            # From here to the end nothing waits, so that no other part sees an incomplete change.
             self.configuration = found
             self.supervisor.use_pauses([pause.pipeline for pause in pauses])
             self._start(settings, readers)
@@ -100,7 +100,7 @@ class Reconfigurer:
         timings = reading_timings(settings)
         self.schedule.replace(timings, last_run_at=runs, restarted=changes.started)
         self.drift_schedule.replace(drift_timings(settings), last_run_at=checks, restarted=changes.started)
-        # As after a restart, the pipelines beside a changed one are read completely.
+        # As after a restart, pipelines that share a sink with a changed pipeline are read completely.
         for name in sharing.intersection(changes.unchanged):
             self.supervisor.remap(name, now=name not in timings)
         for before, name in renamed:
@@ -137,7 +137,10 @@ class Reconfigurer:
     def _activate(
         self, found: Configuration, changes: ConfigurationChanges
     ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float]]:
-        """Store which pipelines are active. Return the renamed ones, and when pipelines ran and sinks were checked. Blocks."""
+        """Store which pipelines are active.
+
+        Return the renamed pipelines, and the times of the last runs and of the last checks of sinks. Blocks.
+        """
         settings, status = found.settings, self.mirror.status
         sources = source_digests(settings.pipelines)
         renamed = tuple(self.mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended))
@@ -148,7 +151,7 @@ class Reconfigurer:
     async def _undo(
         self, changes: ConfigurationChanges, readers: Sequence[Reader], client: ServiceClient | None
     ) -> None:
-        """Start the ended pipelines again with their former settings, and close what was created."""
+        """Start the ended pipelines again with their former settings, and close the connectors that were created."""
         await asyncio.to_thread(_close, readers)
         if client is not None:
             await client.aclose()
@@ -168,5 +171,7 @@ def _chosen(settings: Settings, names: Collection[str]) -> list[PipelineSettings
 def _close(readers: Iterable[Reader]) -> None:
     """Close connectors that were never used. Blocks."""
     for reader in readers:
-        with contextlib.suppress(Exception):  # a plug-in's failure to close what it has not opened changes nothing
+        with contextlib.suppress(
+            Exception
+        ):  # a plug-in may fail to close a connector that it has not opened; that has no effect
             reader.connector.close()

@@ -54,7 +54,7 @@ class Reloader:
         self.refusal = ""
 
     async def reload(self, *, by: str) -> Reloaded:
-        """Have `run` read the configuration and apply what changed; ``by`` is the requesting account or signal.
+        """Make `run` read the configuration and apply the changes; ``by`` is the requesting account or signal.
 
         Raises:
             MirrorError: the state file can't be used.

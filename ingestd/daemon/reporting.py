@@ -39,7 +39,7 @@ def _column(rejection: Rejection) -> str:
 
 
 def held_line(held: HeldRun) -> str:
-    """Return what a held run would do, why it is held, and what to do about it."""
+    """Return a sentence on the effect of a held run, why it is held, and how to decide."""
     changes = f"{held.created} created, {held.updated} updated, {held.removed} removed"
     if held.state == "approved":
         todo = f"It was approved but is not written completely; 'ingestd approve {held.run}' writes the rest."
@@ -63,8 +63,8 @@ def by_whom(found: DriftFinding) -> str:
 def describe_changes(run: RunSummary | PartitionRead) -> str:
     """Return the entries of a run by kind of change, and the number of records without one.
 
-    Records that the last reading had, too, are not mapped, so their entries are not counted. A run with such records only would
-    otherwise report "0 unchanged".
+    Records that were in the last reading, too, are not mapped, so their entries are not counted. A run with such records only
+    would otherwise report "0 unchanged".
     """
     unchanged = f", {run.unchanged} unchanged" if run.unchanged else ""
     silent = f", {run.valueless} without a value" if run.valueless else ""
@@ -73,7 +73,7 @@ def describe_changes(run: RunSummary | PartitionRead) -> str:
 
 
 def describe_retries(reloaded: Reloaded) -> Iterator[str]:
-    """Yield which sources a reload tries again now, and which later, because they asked for that."""
+    """Yield the sources that a reload tries again now, and the sources that asked for a wait and are tried later."""
     if reloaded.retried:
         yield f"Sources that could not be read are tried again now: {', '.join(reloaded.retried)}."
     for name, until in reloaded.waiting.items():

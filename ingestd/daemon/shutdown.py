@@ -22,7 +22,8 @@ class Shutdown:
     """A request to stop and its deadline. ``step`` names the current step for the event of an overrun.
 
     ``overrun``: the exit code after the deadline. It is no error code: committed work remains, and the rest is read and sent
-    again after the next start. ``seconds``: until the deadline; None: none, because the process is that of another program.
+    again after the next start. ``seconds``: until the deadline; None: there is no deadline, because the process belongs to
+    another program.
     """
 
     def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float | None = DRAIN_SECONDS) -> None:

@@ -29,7 +29,7 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
         if asked:
             os._exit(128 + number)
         asked = True
-        # Handlers of loop.add_signal_handler wait for the loop, so they could not end a hanging one.
+        # Handlers of loop.add_signal_handler wait for the loop, so they could not end a hanging loop.
         loop.call_soon_threadsafe(ask, signal.Signals(number).name)
 
     before = {number: signal.signal(number, handle) for number in _STOP_SIGNALS}

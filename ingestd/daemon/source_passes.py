@@ -21,7 +21,7 @@ class SourcePasses:
             self._complete_at[report.pipeline] = report.began
 
     def failure(self, pipeline: str) -> str:
-        """Return why the last pass could not read the source; empty if it could, or if there was none yet."""
+        """Return why the last pass could not read the source; empty if it could, or if there was no pass yet."""
         return self._failures.get(pipeline, "")
 
     def is_unmounted(self, pipeline: str) -> bool:
@@ -33,5 +33,8 @@ class SourcePasses:
         return tuple(self._failures)
 
     def complete_at(self, pipeline: str) -> float | None:
-        """Return when the last pass began that read the whole source, in seconds since the epoch; None: there was none."""
+        """Return the begin of the last pass that read the whole source, in seconds since the epoch.
+
+        None: there was no such pass.
+        """
         return self._complete_at.get(pipeline)

@@ -16,6 +16,7 @@ from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.reports import FailedPart, PipelinePause
 from ingestd.mirror.sqlite import Observer
+from ingestd.standby.status import StandbyStatus
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -29,7 +30,7 @@ class WorkCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkCounter:
-    """Counts the work that events report. Any thread may report one."""
+    """Counts the work that events report. Any thread may report an event."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -55,10 +56,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The status. ``pid``: the process that holds the state file, None if no daemon runs.
 
     ``exists``: False before the first run; the numbers are then 0. ``forgotten``: rejections deleted because of the configured
-    limits. ``failed_parts``: parts of the running daemon that failed and will restart. ``notices``: notices about sources for the
-    operator, such as files that can't be moved. ``health``: the states of sources with a connection. They are empty if no daemon
-    runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the
-    work of the running daemon. ``states``: of each configured pipeline, in the order of the configuration.
+    limits. ``failed_parts``: parts of the running daemon that failed and will restart. ``notices``: notices about sources for
+    the operator, such as files that can't be moved. ``health``: the states of sources with a connection. Both are empty if no
+    daemon runs. ``held``: runs that wait for an approval. ``paused``: the paused pipelines. ``since_start``: the work of the
+    running daemon. ``states``: the state of each configured pipeline, in the order of the configuration. ``standby``: which
+    daemon is active; None without `--standby`.
     """
 
     configuration: str
@@ -78,6 +80,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     paused: tuple[PipelinePause, ...] = ()
     since_start: WorkCounts | None = None
     states: tuple[PipelineState, ...] = ()
+    standby: StandbyStatus | None = None
 
 
 _REJECTIONS_SHOWN = 20
@@ -91,9 +94,12 @@ def compile_status(
     pid: int | None,
     sources: SourceNotices,
     since_start: WorkCounts | None = None,
+    standby: StandbyStatus | None = None,
     with_sinks: bool = True,
 ) -> Status:
-    """Return the status of an open state file that the process ``pid`` holds; ``sources`` is what it knows. Blocks.
+    """Return the status of an open state file that the process ``pid`` holds. Blocks.
+
+    ``sources``: the facts that this process knows about the sources.
 
     ``with_sinks``: also the counts of each sink, which read all entries.
     """
@@ -118,4 +124,5 @@ def compile_status(
         health=sources.health,
         since_start=since_start,
         states=derive_states(facts, configured, sources),
+        standby=standby,
     )

@@ -17,6 +17,7 @@ from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus, SinkStatus
 from ingestd.process.redaction import redact
 from ingestd.process.terminal_text import safe_line
+from ingestd.standby.status import StandbyStatus
 
 
 def format_status(found: Status, *, as_json: bool) -> str:
@@ -26,9 +27,18 @@ def format_status(found: Status, *, as_json: bool) -> str:
     return "\n".join(map(safe_line, _status_lines(found)))
 
 
+def format_standby(found: StandbyStatus, *, as_json: bool) -> str:
+    """Return the state of a host as lines, or as one JSON object."""
+    if as_json:
+        return json.dumps(redact({"standby": msgspec.to_builtins(found)}), ensure_ascii=False, indent=2)
+    return "\n".join(map(safe_line, found.lines))
+
+
 def _status_lines(found: Status) -> Iterator[str]:
     runs = f"runs (process {found.pid})" if found.pid else "does not run"
     yield f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not created yet'}."
+    if found.standby is not None:
+        yield from found.standby.lines
     yield f"{found.pending} pending, {found.rejected} rejected."
     yield from map(failed_part_sentence, found.failed_parts)
     yield from _source_lines(found)
@@ -50,7 +60,7 @@ def _status_lines(found: Status) -> Iterator[str]:
 
 
 def _pipeline_lines(found: Status) -> Iterator[str]:
-    """Yield the state of each pipeline with its last run, and its reasons unless they have lines of their own."""
+    """Yield the state of each pipeline with its last run, and its reasons, unless other lines have them."""
     runs = {pipeline.name: pipeline for pipeline in found.pipelines}
     shown = {
         *map(failed_part_sentence, found.failed_parts),
@@ -116,25 +126,26 @@ def _unexplained(sink: SinkStatus) -> str:
 def _drift(sink: SinkStatus, checked: DriftStatus) -> str:
     if checked.at is None:
         return f"could not be read back {moment(checked.tried_at)}: {_failure(sink, checked)}"
-    result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
+    result = "no drift" if sink.unexplained else "as delivered"
+    if checked.found:
+        result = f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
     failed = f" (failed {moment(checked.tried_at)}: {_failure(sink, checked)})" if checked.failure else ""
     return f"read back {moment(checked.at)}: {result}{failed}"
 
 
 def _failure(sink: SinkStatus, checked: DriftStatus) -> str:
-    """Return why the sink could not be read back, for the middle of a line that also has why its delivery is blocked."""
+    """Return why the sink could not be read back, for the middle of a line.
+
+    The line may also have the reason why its delivery is blocked.
+    """
     is_known = sink.pending and sink.trouble is not None and sink.trouble.sentence == checked.failure
     return "for the same reason" if is_known else checked.failure.removesuffix(".")
-
-
-def _counts(checked: DriftStatus) -> str:
-    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
 
 
 def last_run_sentence(pipeline: PipelineStatus) -> str:
     """Return the time and the counts of a pipeline's last run, or why it failed.
 
-    If the run found its file or table unchanged, the counts are those of the last reading with records.
+    If the run found its file or table unchanged, the counts belong to the last reading with records.
     """
     run = pipeline.last_run
     if pipeline.last_run_at is None or run is None:
@@ -152,8 +163,8 @@ def last_run_sentence(pipeline: PipelineStatus) -> str:
 
 
 def notice_sentences(pipeline: PipelineStatus) -> Iterator[str]:
-    """Return what the last readings of the pipeline's files and tables guessed or skipped, the newest first."""
+    """Return the notices on guesses and omissions in the last readings of the pipeline's files and tables, the newest first."""
     for notice in pipeline.notices:
         yield f"{notice.partition}, read {moment(notice.at)}: {notice.sentence}"
     if more := pipeline.noticed - len(pipeline.notices):
-        yield f"{counted(more, 'more notice')} of files or tables; 'ingestd why FILE' reports that of a file"
+        yield f"{counted(more, 'more notice')} of files or tables; 'ingestd why FILE' prints the notice of a file"

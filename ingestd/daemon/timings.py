@@ -1,4 +1,4 @@
-"""The timings of scheduled readings and of drift checks, and when each happened last."""
+"""The timings of scheduled readings and of drift checks, and the last time of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.settings.schedule import OnChange
 
 
 def reading_timings(settings: Settings) -> Mapping[str, Timing]:
-    """Return the pipelines with a schedule. All others are read when their source changes."""
+    """Return the pipelines with a schedule. All other pipelines are read when their source changes."""
     return {
         pipeline.name: pipeline.schedule
         for pipeline in settings.pipelines
@@ -30,5 +30,5 @@ def last_runs(status: Observer) -> Mapping[str, float]:
 
 
 def last_checks(status: Observer, pipelines: Iterable[str]) -> Mapping[str, float]:
-    """Return when the sink of each pipeline was last tried to be compared, in seconds since the epoch. Blocks."""
+    """Return the time of the last attempt to compare each pipeline's sink, in seconds since the epoch. Blocks."""
     return {name: min(one.tried_at for _, one in found) for name in pipelines if (found := status.drift_checks([name]))}

@@ -27,7 +27,7 @@ class Blocker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def blocker_of(outcome: Outcome, *, reaction: Reaction | None = None) -> Blocker:
-    """Return the blocker that an outcome causes; ``reaction`` overrides the one of the outcome's remedy."""
+    """Return the blocker that an outcome causes; ``reaction`` replaces the reaction to the outcome's remedy."""
     return Blocker(
         reaction=reaction or _REACTIONS.get(outcome.remedy, "retry"),
         sentence=outcome.sentence,

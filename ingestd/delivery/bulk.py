@@ -3,6 +3,9 @@
 A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
 for each bad one. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
 halved, and the lane uses the smaller size from then on.
+
+An origin never stops an entry. A request with ``partial=true`` may be rejected for its origins: it is sent again without
+origins, and the lane sends none until its sink is resolved again.
 """
 
 from __future__ import annotations
@@ -16,11 +19,15 @@ from ingestd.client.records import BulkItemResult, BulkResult
 from ingestd.client.response import ServiceResponse, without_item_paths
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import rejection_of
-from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
+from ingestd.delivery.items import Item, split_in_half, split_items
 from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.limiter import Permit
+from ingestd.delivery.origins import OriginEncoder
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
+from ingestd.telemetry.catalogue.delivery import OriginsRefused
+
+_NO_ORIGINS = OriginEncoder(None, page="")
 
 
 class BulkSender:
@@ -40,13 +47,15 @@ class BulkSender:
     ) -> None:
         self._lane = lane
         self._sink = sink
+        self._origins = OriginEncoder(sink.origin, page=lane.limits.page)
+        self._max_bytes = sink.bulk.max_bytes if sink.bulk is not None else 0
         self._on_too_large = on_too_large
         self._on_blocked = on_blocked
 
     async def send(self, claim: Claim, permit: Permit) -> None:
         """Deliver a claim and acknowledge or release it. The permit is released after the last response."""
         try:
-            body = claim_body(claim)
+            body = self._origins.claim_body(claim, self._max_bytes)
             response = await self._request(body, claim.items, [part.segment for part in claim.parts])
             if response.ok and not self._lane.read_back.is_needed(min(part.oldest for part in claim.parts), response):
                 # The next step waits for the mirror, not for the service: another request may be sent meanwhile.
@@ -57,7 +66,7 @@ class BulkSender:
             if response.ok:
                 blocker = await self._acknowledge(claim, items, response)
             else:
-                blocker = await self._handle_rejection(claim, items, response, len(body), partial=True)
+                blocker = await self._handle_rejection(claim, items, response, body, partial=True)
             if blocker is not None:
                 self._on_blocked(blocker)
             await self._lane.results.release(claim, response if blocker else None)
@@ -86,24 +95,26 @@ class BulkSender:
         return response
 
     async def _handle_rejection(
-        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], size: int, *, partial: bool
+        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], body: bytes, *, partial: bool
     ) -> Blocker | None:
-        """Deliver those of the rejected ``items`` that can be delivered.
+        """Deliver the items among the rejected ``items`` that can be delivered.
 
-        ``partial``: whether the items may still be sent with ``partial=true``.
+        ``body``: the body of the request. ``partial``: whether the items may still be sent with ``partial=true``.
         """
+        origins = self._origins if _has_origins(body) else _NO_ORIGINS
         if response.outcome.remedy == "reject":
             if partial and not await self._announces_bulk(response):
                 return Blocker(reaction="reopen", sentence="The service no longer announces bulk updates.")
             if response.bulk is not None and response.bulk.max_items < len(items):
                 return Blocker(reaction="reopen", sentence="The service takes fewer entries at once than before.")
-            return await self._isolate_bad_items(claim, items, response, partial=partial)
-        if response.remedy_for(size) == "shrink":
-            if len(items) == 1:
+            return await self._isolate_bad_items(claim, items, response, origins, partial=partial)
+        if response.remedy_for(len(body)) == "shrink":
+            if len(items) == 1 and not _has_origins(body):
                 await self._reject(claim, items[0], response)
                 return None
-            self._on_too_large(max(1, size // 2))
-            return await self._send_halves(claim, items, partial=partial)
+            if len(items) > 1:
+                self._on_too_large(max(1, len(body) // 2))
+            return await self._send_halves(claim, items, origins if len(items) > 1 else _NO_ORIGINS, partial=partial)
         return blocker_of(response.outcome)
 
     async def _announces_bulk(self, response: ServiceResponse[BulkResult]) -> bool:
@@ -114,29 +125,41 @@ class BulkSender:
         return not listed.ok or listed.bulk is not None
 
     async def _isolate_bad_items(
-        self, claim: Claim, items: Sequence[Item], rejection: ServiceResponse[BulkResult], *, partial: bool
+        self,
+        claim: Claim,
+        items: Sequence[Item],
+        rejection: ServiceResponse[BulkResult],
+        origins: OriginEncoder,
+        *,
+        partial: bool,
     ) -> Blocker | None:
         if partial:
-            body = items_body(items)
+            body = origins.items_body(items, self._max_bytes)
             response = await self._request(body, len(items), _segments(items), partial=True)
             if response.ok and response.value is not None:
                 return await self._apply_results(claim, items, response, response.value)
             if response.outcome.remedy != "reject":
-                return await self._handle_rejection(claim, items, response, len(body), partial=True)
+                return await self._handle_rejection(claim, items, response, body, partial=True)
+            if _has_origins(body):
+                self._origins = _NO_ORIGINS
+                self._lane.emit(OriginsRefused(sink=str(self._lane.address), sentence=response.outcome.sentence))
+                return await self._isolate_bad_items(claim, items, response, _NO_ORIGINS, partial=True)
             rejection = response
         if len(items) == 1:
             await self._reject(claim, items[0], rejection)
             return None
-        return await self._send_halves(claim, items, partial=False)
+        return await self._send_halves(claim, items, _NO_ORIGINS, partial=False)
 
-    async def _send_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Blocker | None:
-        for half in split_in_half(items):
-            body = items_body(half)
+    async def _send_halves(
+        self, claim: Claim, items: Sequence[Item], origins: OriginEncoder, *, partial: bool
+    ) -> Blocker | None:
+        for half in filter(None, split_in_half(items)):
+            body = origins.items_body(half, self._max_bytes)
             response = await self._request(body, len(half), _segments(half))
             if response.ok:
                 blocker = await self._acknowledge(claim, half, response)
             else:
-                blocker = await self._handle_rejection(claim, half, response, len(body), partial=partial)
+                blocker = await self._handle_rejection(claim, half, response, body, partial=partial)
             if blocker is not None:
                 return blocker
         return None
@@ -148,7 +171,10 @@ class BulkSender:
         response: ServiceResponse[BulkResult],
         rejected: Sequence[RejectedEntry] = (),
     ) -> Blocker | None:
-        """Acknowledge items that the service has stored, unless it shows other values; return why it does."""
+        """Acknowledge items that the service has stored.
+
+        If the service shows other values, acknowledge nothing and return the blocker.
+        """
         blocker = await self._lane.read_back.check(self._sink, items, response)
         delivered = [] if blocker is not None else [item.key for item in items]
         await self._lane.results.acknowledge_some(claim, delivered=delivered, rejected=rejected, response=response)
@@ -157,7 +183,7 @@ class BulkSender:
     async def _apply_results(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], result: BulkResult
     ) -> Blocker | None:
-        """Acknowledge by the service's results for each item; items that it could not store now stay pending."""
+        """Acknowledge items by their results. Items that were not stored for a temporary reason stay pending."""
         results = result.results
         if results is None:
             return await self._acknowledge(claim, items, response)
@@ -182,6 +208,10 @@ class BulkSender:
     async def _reject(self, claim: Claim, item: Item, response: ServiceResponse[BulkResult]) -> None:
         rejected = rejection_of(item.key, response)
         await self._lane.results.acknowledge_some(claim, delivered=(), rejected=(rejected,), response=response)
+
+
+def _has_origins(body: bytes) -> bool:
+    return body.startswith(b"{")
 
 
 def _segments(items: Sequence[Item]) -> list[int]:

@@ -67,7 +67,7 @@ class ClaimResults:
         self.on_progress = on_progress
 
     async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim pending entries; return None if there are none."""
+        """Claim pending entries; return None if no entry is pending."""
         claiming = asyncio.create_task(self._claim(max_items=max_items, max_bytes=max_bytes))
         try:
             return await asyncio.shield(claiming)
@@ -102,7 +102,7 @@ class ClaimResults:
         rejected: Sequence[RejectedEntry] = (),
         response: ServiceResponse[Any],
     ) -> None:
-        """Acknowledge keys of a claim that were delivered or rejected; ``response`` is the last one among them."""
+        """Acknowledge keys of a claim that were delivered or rejected; ``response`` is the last response."""
         if not delivered and not rejected:
             return
         await self._mirror.acknowledge_some(
@@ -120,7 +120,7 @@ class ClaimResults:
         self._report_delivered(len(delivered), response)
 
     async def release(self, claim: Claim, response: ServiceResponse[Any] | None = None) -> None:
-        """Make the rest of a claim pending again; ``response`` is that of the request that failed."""
+        """Make the rest of a claim pending again; ``response`` is the response to the request that failed."""
         attempt = attempt_of(response, claim.items) if response is not None else None
         self.releases += 1
         await self._mirror.release(claim, attempt=attempt)

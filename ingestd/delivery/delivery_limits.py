@@ -25,6 +25,7 @@ class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     number, or when the first of them is this old.
     ``grace_seconds``: how long requests in flight may continue at shutdown.
     ``denied_seconds``: the longest time after a 401 or a 403 until one lane tries again for all.
+    ``page``: the address of the daemon's page, to which origins of entries link; empty: they do not.
     """
 
     in_flight_at_first: int = 1
@@ -40,6 +41,7 @@ class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     acknowledge_seconds: float = 0.1
     grace_seconds: float = 5.0
     denied_seconds: float = 10.0
+    page: str = ""
     update_with: UpdateWith = "mass"
     missing_sink: MissingSink = "create"
     retry: Backoff = msgspec.field(default_factory=lambda: Backoff(base_seconds=0.5, cap_seconds=30.0))

@@ -25,7 +25,8 @@ class Dispatcher:
 
     ``on_acknowledged`` is called with the sink after entries of it were acknowledged in the mirror. ``random`` also makes the
     idempotency keys of this run unique. ``keep_running`` supervises each lane: an unexpected exception stops only that lane,
-    which starts again. ``clock`` returns monotonic seconds. ``checks_sinks``: each lane begins with `check_sinks`.
+    which starts again. ``clock`` returns monotonic seconds. ``checks_sinks``: each lane begins with `check_sinks`. ``may_send``
+    returns whether a sink may get entries; call `wake` when that changes.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class Dispatcher:
         limits: DeliveryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         checks_sinks: bool = False,
+        may_send: Callable[[SinkAddress], bool] = lambda _: True,
     ) -> None:
+        self._may_send = may_send
         self._keep_running = keep_running
         self._mirror = mirror
         self._client = client
@@ -58,7 +61,7 @@ class Dispatcher:
         self._unknown: dict[int, int] = {}
         self._wakeups = ChangeSignal()
         self._checked_at = -1
-        """The generation of the wake-ups when the mirror was last asked for lanes."""
+        """The generation of `_wakeups` before the last time that the lanes were read from the mirror."""
         self.changes = ChangeSignal()
 
     async def run(self) -> None:
@@ -77,7 +80,7 @@ class Dispatcher:
             self._take_next()
 
     async def use_service(self, client: ServiceClient, limits: DeliveryLimits) -> None:
-        """Deliver to another service, or in another way, when this call returns.
+        """Change the service or the limits; they apply when this call returns.
 
         The lanes end as at a cancellation of `run`, and start again. The caller may then close the former client.
         """
@@ -86,11 +89,7 @@ class Dispatcher:
             self._take_next()
             return
         self._wakeups.notify()
-        while True:
-            known = self.changes.generation
-            if self._client is client:
-                return
-            await self.changes.wait_past(known)
+        await self.changes.wait_until(lambda: self._client is client)
 
     def _connect(self, client: ServiceClient, limits: DeliveryLimits) -> None:
         self._client, self.limits = client, limits
@@ -134,6 +133,7 @@ class Dispatcher:
                             on_acknowledged=partial(self._on_acknowledged, state.address),
                             on_report=self.changes.notify,
                             checks_sink=self._checks_sinks,
+                            may_send=partial(self._may_send, state.address),
                         )
                         lane.wake()
                         self._lanes[state.id] = lane
@@ -155,7 +155,10 @@ class Dispatcher:
                 lane.wake()
 
     def check_sinks(self) -> None:
-        """Have every lane look whether the service still has its sink; the entries of a lost one are pending again."""
+        """Have every lane check whether the service still has its sink.
+
+        The entries of a sink that is gone become pending again.
+        """
         for lane in self._lanes.values():
             lane.check_sink()
 
@@ -170,7 +173,9 @@ class Dispatcher:
         return sorted((lane.report for lane in self._lanes.values()), key=lambda report: report.sink)
 
     async def drain(self) -> list[LaneReport]:
-        """Wait until no entry is pending, or every lane with pending entries is paused; return the reports of those.
+        """Wait until every lane with pending entries is paused, or no entry is pending.
+
+        Return the reports of those paused lanes.
 
         Includes everything that was committed before the call. A lane that backs off delays the end, so callers need a
         timeout. `run` must be running.

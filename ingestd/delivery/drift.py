@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
 
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
@@ -35,6 +39,10 @@ from ingestd.telemetry.event import Emit
 _FRAME = {"key": str, "value": str, "data_type": str, "author": str, "changed_by": str, "changed_at": str}
 
 
+_AHEAD_SECONDS = 60.0
+"""The time for which a sink that was read ahead is used. It is limited, because another program may change the sink
+meanwhile."""
+
 LOST = "The service no longer has the sink. It is created again with all its entries."
 """The failure of a check of a lost sink."""
 
@@ -52,10 +60,18 @@ class DriftCheckResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: bool = False
 
 
+class _SinkReading(NamedTuple):
+    """A sink that was read for a check, which has begun. ``at``: when the reading ended, by the clock of the checker."""
+
+    check: int
+    response: ServiceResponse[int]
+    at: float
+
+
 class DriftChecker:
     """Checks sinks: several at the same time, but each of them once at a time. It closes its clients.
 
-    ``missing_sink``: as in the settings of the service.
+    ``missing_sink``: as in the settings of the service. ``clock``: monotonic seconds.
     """
 
     def __init__(
@@ -66,6 +82,7 @@ class DriftChecker:
         client: ServiceClient,
         emit: Emit,
         missing_sink: MissingSink = "create",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._mirror = mirror
         self._drift = drift
@@ -74,9 +91,11 @@ class DriftChecker:
         self._emit = emit
         self._locks: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._readings: Counter[ServiceClient] = Counter()
+        self._ahead: dict[SinkAddress, _SinkReading] = {}
+        self._clock = clock
 
     async def use_client(self, client: ServiceClient, *, missing_sink: MissingSink) -> None:
-        """Send later requests with another client. The former one is closed when it reads no sink any more."""
+        """Send later requests with another client. The former client is closed when it reads no sink any more."""
         former, self.client = self.client, client
         self._missing_sink = missing_sink
         await self._close_if_unused(former)
@@ -107,8 +126,8 @@ class DriftChecker:
         ``doubt``: see `DriftStore.end_check`. The memory used does not depend on the size of the sink.
         """
         async with self._locks[address]:
-            lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
-            if lane is None or not lane.sink_id or not lane.adopted:
+            lane = await self._adopted(address)
+            if lane is None:
                 return DriftCheckResult(sink=str(address), status=None)
             status = await self._compare(lane, unexplained, guards, doubt=doubt)
             if status is None:
@@ -120,40 +139,85 @@ class DriftChecker:
             handled = await self._handle(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
             return DriftCheckResult(sink=str(address), status=status, handled=handled)
 
+    async def read_ahead(self, address: SinkAddress, *, is_open: Callable[[], bool]) -> None:
+        """Read a sink now for its next check with ``doubt``, while its sources are read.
+
+        ``is_open``: whether entries are sent to it already, because it was checked.
+        """
+        async with self._locks[address]:
+            lane = await self._adopted(address)
+            if lane is None or address in self._ahead or is_open():
+                return
+            reading = await self._read(lane)
+            if reading.response.value is None:
+                await self._drift.abandon_check(reading.check, reading.response.outcome.sentence)
+            else:
+                self._ahead[address] = reading
+
+    async def _adopted(self, address: SinkAddress) -> LaneState | None:
+        lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
+        return lane if lane is not None and lane.sink_id and lane.adopted else None
+
     async def _compare(
         self, lane: LaneState, unexplained: RemoveUnexplained, guards: Collection[Guard], *, doubt: bool
     ) -> DriftStatus | None:
         """Return the result of the comparison; None: the service has lost the sink, and its entries are pending again."""
+        reading = await self._take_ahead(lane, doubt=doubt) or await self._read(lane)
+        response = reading.response
+        if response.value is not None:
+            return await self._drift.end_check(reading.check, unexplained=unexplained, guards=guards, doubt=doubt)
+        failure, ended = response.outcome.sentence, False
+        try:
+            if response.outcome.remedy == "missing" and await self._is_lost(lane):
+                if self._missing_sink == "create":
+                    ended = True
+                    await self._end_lost(reading.check, lane)
+                    return None
+                failure = stopped_by(lane.address, lane.sink_id).sentence
+        finally:
+            if not ended:
+                await self._drift.abandon_check(reading.check, failure)
+        return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
+
+    async def _take_ahead(self, lane: LaneState, *, doubt: bool) -> _SinkReading | None:
+        """Return the sink that `read_ahead` has read, if this check may use it."""
+        reading = self._ahead.pop(lane.address, None)
+        if reading is None or (doubt and self._clock() - reading.at <= _AHEAD_SECONDS):
+            return reading
+        await self._drift.abandon_check(reading.check, "The sources were not read in time.")
+        return None
+
+    async def _read(self, lane: LaneState) -> _SinkReading:
+        """Begin a check and read the sink. The caller has to end or abandon the check."""
         check = await self._drift.begin_check(lane.id)
 
         async def take(rows: list[SignedRow]) -> None:
             await self._drift.show(check, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
-        failure = "The check was interrupted."
-        ended = False
+        try:
+            async with self._client_in_use() as client:
+                response = await client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
+        except BaseException:
+            await self._drift.abandon_check(check, "The check was interrupted.")
+            raise
+        return _SinkReading(check, response, self._clock())
+
+    async def _is_lost(self, lane: LaneState) -> bool:
+        async with self._client_in_use() as client:
+            return await is_lost(client, lane)
+
+    @asynccontextmanager
+    async def _client_in_use(self) -> AsyncIterator[ServiceClient]:
         client = self.client
         self._readings[client] += 1
         try:
-            response = await client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
-            failure = response.outcome.sentence
-            if response.value is not None:
-                ended = True
-                return await self._drift.end_check(check, unexplained=unexplained, guards=guards, doubt=doubt)
-            if response.outcome.remedy == "missing" and await is_lost(client, lane):
-                if self._missing_sink == "create":
-                    ended = True
-                    await self._end_lost(check, lane)
-                    return None
-                failure = stopped_by(lane.address, lane.sink_id).sentence
+            yield client
         finally:
             self._readings[client] -= 1
             await self._close_if_unused(client)
-            if not ended:
-                await self._drift.abandon_check(check, failure)
-        return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
 
     async def _end_lost(self, check: int, lane: LaneState) -> None:
-        """Have the entries of a lost sink pending again; the lane creates it."""
+        """Make the entries of a lost sink pending again; its lane creates the sink."""
         await self._mirror.forget_sink(lane.id, lost=lane.sink_id)
         await self._drift.abandon_check(check, LOST)
         self._emit(SinkLost(sink=str(lane.address), sink_id=lane.sink_id))

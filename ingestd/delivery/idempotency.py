@@ -30,7 +30,7 @@ class IdempotencyKeys:
     def for_sink(self, address: str, body: bytes) -> str:
         """Return the key of a request that creates a sink.
 
-        It is the same in a later run: to create a sink twice is worse than a repeated response.
+        The key is the same in a later run of the daemon, because creating a sink twice is worse than a repeated response.
         """
         return self._key("sink", address, body=body)
 

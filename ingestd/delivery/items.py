@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 import msgspec
+from msgspec.structs import replace
 
-from ingestd.mirror.port import Claim, Kind
+from ingestd.mirror.port import Claim, ClaimPart, Kind, PartOrigin
+from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 
 class _Item(msgspec.Struct, frozen=True, rename="camel"):
@@ -20,7 +23,10 @@ _RAW = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it. ``oldest``: see `ClaimPart`."""
+    """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it.
+
+    ``oldest``, ``origin``: see `ClaimPart`. ``row``: the row in its origin; 0: it is not known.
+    """
 
     kind: Kind
     segment: int
@@ -29,6 +35,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     value: str | None
     data_type: str | None
     raw: bytes
+    origin: PartOrigin
+    row: int
 
 
 def claim_body(claim: Claim) -> bytes:
@@ -43,11 +51,28 @@ def items_body(items: Iterable[Item]) -> bytes:
     return b"[" + b",".join(item.raw for item in items) + b"]"
 
 
+def in_row_order(claim: Claim) -> Claim:
+    """Return a claim with the items of each part in the order of their rows, because their steps are then short."""
+    return replace(claim, parts=tuple(_in_row_order(part) if b"-" in part.row_steps else part for part in claim.parts))
+
+
+def _in_row_order(part: ClaimPart) -> ClaimPart:
+    pairs = zip(decode_row_steps(part.row_steps, part.items), _RAW.decode(part.body), strict=True)
+    rows, items = zip(*sorted(pairs, key=itemgetter(0)), strict=True)
+    return replace(part, body=msgspec.json.encode(items), row_steps=encode_row_steps(rows))
+
+
+def single_body(entry: bytes, origin: bytes) -> bytes:
+    """Return the body of a single write, from the JSON object of its entry and the JSON object of its origin, if any."""
+    return entry[:-1] + b',"origin":' + origin + b"}" if origin else entry
+
+
 def split_items(claim: Claim) -> list[Item]:
     """Return the items of a claim, in its order."""
     items: list[Item] = []
     for part in claim.parts:
-        for raw in _RAW.decode(part.body):
+        rows = decode_row_steps(part.row_steps, part.items)
+        for raw, row in zip(_RAW.decode(part.body), rows, strict=True):
             content = bytes(raw)
             item = _ITEM.decode(content)
             items.append(
@@ -59,12 +84,14 @@ def split_items(claim: Claim) -> list[Item]:
                     value=item.value,
                     data_type=item.data_type,
                     raw=content,
+                    origin=part.origin,
+                    row=row,
                 )
             )
     return items
 
 
 def split_in_half(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the two halves of at least two items."""
+    """Return the two halves of some items; the first half of one item is empty."""
     middle = len(items) // 2
     return items[:middle], items[middle:]

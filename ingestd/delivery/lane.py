@@ -7,12 +7,10 @@ at once. Entries that become pending while its requests are in flight form the n
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, MutableMapping
-from typing import Any, Literal
 
 from ingestd.client.service import ServiceClient
-from ingestd.core.clock import Now, Random, moment
+from ingestd.core.clock import Now, Random
 from ingestd.core.errors import MirrorFull
 from ingestd.delivery.blocker import Blocker
 from ingestd.delivery.bulk import BulkSender
@@ -22,23 +20,24 @@ from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.read_back import ReadBack
-from ingestd.delivery.report import LaneReport, LaneStatus
+from ingestd.delivery.report import LaneReport, LaneReporter
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleSender
 from ingestd.delivery.sink_resolver import SinkResolver
-from ingestd.mirror.port import Claim, LaneBlocker, LaneState
+from ingestd.mirror.port import Claim, LaneState
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.process.change_signal import ChangeSignal
-from ingestd.process.supervision import leaves, one_line
-from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
+from ingestd.process.supervision import finish_within, leaves, one_line
+from ingestd.telemetry.catalogue.delivery import BatchNarrowed
 from ingestd.telemetry.event import Emit
 
 
 class Lane:
     """Delivers the pending entries of one sink.
 
-    ``checks_sink``: the first turn looks whether the service still has the sink. ``on_report`` is called when the report changes,
-    ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`.
+    ``checks_sink``: the first turn checks whether the service still has the sink. ``on_report`` is called when the report
+    changes, ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`. While ``may_send``
+    returns False, the lane is idle; call `wake` after that.
     """
 
     def __init__(
@@ -57,11 +56,11 @@ class Lane:
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
         checks_sink: bool = False,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> None:
         self.id = state.id
+        self._may_send = may_send
         self._address = state.address
-        self._mirror = mirror
-        self._emit = emit
         self._now = now
         self._random = random
         self._limits = limits
@@ -69,7 +68,6 @@ class Lane:
         self._on_acknowledged = on_acknowledged
         self._on_report = on_report
         keys = IdempotencyKeys(f"{nonce}/{state.id}")
-        self._read_back = ReadBack(state, client=client, keys=keys, unknown=unknown)
         self._results = ClaimResults(
             mirror=mirror, sink=state.id, address=state.address, emit=emit, on_progress=self._on_progress
         )
@@ -82,7 +80,7 @@ class Lane:
             limits=limits,
             keys=keys,
             results=self._results,
-            read_back=self._read_back,
+            read_back=ReadBack(state, client=client, keys=keys, unknown=unknown),
         )
         self._resolver = SinkResolver(self._parts)
         self._sender: BulkSender | SingleSender | None = None
@@ -93,27 +91,23 @@ class Lane:
         self._unacknowledged_bytes = 0
         self._wakeups = ChangeSignal()
         self._checked_at = -1
-        """The generation of the wake-ups when the mirror was last asked for pending entries."""
+        """The generation of the wake-ups before the last query of the mirror for pending entries."""
         self._all_claimed: tuple[int, int] | None = None
-        """The wake-ups and releases before the last claim, if that took all that was pending; None: it left something."""
+        """The wake-ups and releases before the last claim, if the claim took all pending entries; None: it left entries."""
         self._retry = ChangeSignal()
         self._is_check_due = checks_sink
         self._failures = 0
-        self._reason = ""
-        """Why the lane is blocked; empty: it is not."""
-        # An earlier run of the daemon may have stored a reason.
-        self._is_reason_stored = True
-        self._report = LaneReport(sink=state.address, status="idle", since=now())
+        self._reporter = LaneReporter(state, mirror=mirror, emit=emit, now=now, on_report=on_report)
 
     @property
     def report(self) -> LaneReport:
         """The current report of the lane."""
-        return self._report
+        return self._reporter.report
 
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up or check."""
-        status = self._report.status
+        status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)
 
@@ -122,7 +116,7 @@ class Lane:
         self._wakeups.notify()
 
     def check_sink(self) -> None:
-        """Look whether the service still has the sink, also without pending entries."""
+        """Check whether the service still has the sink, even without pending entries."""
         self._is_check_due = True
         self._wakeups.notify()
 
@@ -142,9 +136,9 @@ class Lane:
         try:
             await self._run()
         except Exception as error:
-            since = self._now()
-            sentence = f"Delivery failed unexpectedly ({one_line(error)}) and restarts automatically. See the log."
-            self._set_report(LaneReport(sink=self._address, status="paused", since=since, sentence=sentence))
+            self._reporter.fail(
+                f"Delivery failed unexpectedly ({one_line(error)}) and restarts automatically. See the log."
+            )
             raise
         finally:
             await self._results.release_all()
@@ -160,8 +154,8 @@ class Lane:
             if blocker is not None:
                 await self._handle_blocker(blocker)
             elif self._checked_at == self._wakeups.generation:
-                await self._clear_reason()
-                self._set_status("idle")
+                await self._reporter.clear()
+                self._reporter.set_status("idle")
                 self._on_report()
                 await self._wakeups.wait_past(self._checked_at)
                 if self._limits.gather_seconds:
@@ -177,18 +171,18 @@ class Lane:
             blocker = Blocker(reaction="retry", sentence=str(next(leaves(full))))
         return blocker
 
-    # --------------------------------------------------------------------------------------------- delivering
-
     async def _resolve_and_deliver(self) -> Blocker | None:
         """Deliver until no pending entry is left or the lane is blocked."""
+        if not self._may_send():
+            return None
         if self._is_check_due and (blocker := await self._find_loss()) is not None:
             return blocker
         self._is_check_due = False
         if self._sink is None:
-            state = await self._mirror.lane(self.id)
+            state = await self._parts.mirror.lane(self.id)
             if state is None or not state.pending:
                 return None
-            self._set_status("delivering")
+            self._reporter.set_status("delivering")
             resolved = await self._resolve(state)
             if not isinstance(resolved, ResolvedSink):
                 return resolved
@@ -196,12 +190,12 @@ class Lane:
         return await self._deliver()
 
     async def _find_loss(self) -> Blocker | None:
-        """Have the entries of a lost sink pending again. A delivery of pending entries finds the loss itself."""
-        state = await self._mirror.lane(self.id)
+        """Make the entries of a lost sink pending again. If entries are pending, their delivery finds the loss itself."""
+        state = await self._parts.mirror.lane(self.id)
         if state is None or state.pending or not state.adopted:
             return None
         blocker = await self._resolver.check(state)
-        if blocker is None and (known := await self._mirror.lane(self.id)) is not None and not known.adopted:
+        if blocker is None and (known := await self._parts.mirror.lane(self.id)) is not None and not known.adopted:
             self._sink = None
         return blocker
 
@@ -234,7 +228,7 @@ class Lane:
             await self._finish(in_flight)
 
     async def _send_claims(self, in_flight: set[asyncio.Task[None]]) -> bool:
-        """Send what can be sent now; return whether more could be sent with another permit."""
+        """Send the entries that can be sent now; return whether another permit would permit more."""
         while self._can_send() and self._has_room(in_flight):
             if self._all_claimed == self._pending_changes:
                 return False
@@ -249,7 +243,7 @@ class Lane:
                 self._release_permit()
                 await self._results.release(claim)
                 return False
-            self._set_status("delivering")
+            self._reporter.set_status("delivering")
             permit, self._permit = self._permit, None
             sending = asyncio.create_task(self._send(claim, permit), name=f"delivery to {self._address}")
             if permit is not None:
@@ -259,7 +253,7 @@ class Lane:
 
     @property
     def _pending_changes(self) -> tuple[int, int]:
-        """What differs once more entries may be pending: the wake-ups, and the releases of claims."""
+        """A value that changes when further entries may be pending: the wake-ups, and the releases of claims."""
         return self._wakeups.generation, self._results.releases
 
     def _can_send(self) -> bool:
@@ -271,13 +265,16 @@ class Lane:
         if self._failures:
             return not in_flight
         if isinstance(self._sender, SingleSender):
-            # A second claim, so that no permit is unused while the last entries of the first one are in flight.
+            # A second claim is made, so that no permit is unused while the last entries of the first claim are in flight.
             return len(in_flight) < 2
         most = self._limiter.limit + self._limits.unacknowledged_claims
         return len(in_flight) < most and self._unacknowledged_bytes < self._limits.unacknowledged_bytes
 
     def _try_acquire(self) -> bool:
-        """Acquire a permit in bulk, before the claim is made: it then covers everything that is pending when it is sent."""
+        """Acquire a permit in bulk, before the claim is made.
+
+        The claim then covers everything that is pending when it is sent.
+        """
         if isinstance(self._sender, BulkSender) and self._permit is None:
             self._permit = self._limiter.try_acquire()
             return self._permit is not None
@@ -315,7 +312,7 @@ class Lane:
         finally:
             self._unacknowledged_bytes -= size
             if not is_over:
-                self._read_back.note(part.segment for part in claim.parts)
+                self._parts.read_back.note(part.segment for part in claim.parts)
         if isinstance(sender, SingleSender) and sender.is_bulk_announced and self._blocker is None:
             # The service offers bulk now: resolve the sink again to learn its limits.
             self._sink = None
@@ -340,133 +337,67 @@ class Lane:
     async def _acquire_permit(self) -> None:
         self._permit = await self._limiter.acquire()
 
-    # ---------------------------------------------------------------------------------------------- stopping
-
     async def _resolve(self, state: LaneState) -> ResolvedSink | Blocker | None:
         resolving = asyncio.create_task(self._resolver.resolve(state), name=f"resolution of {self._address}")
         try:
             return await asyncio.shield(resolving)
         finally:
             # A lookup or a read of a sink can be cancelled at any time; the creation of a sink may complete.
-            await _finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
+            await finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
 
     async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
         """Let requests in flight complete within the grace, then cancel them; entries without a response stay pending."""
         if isinstance(self._sender, SingleSender) and in_flight:
             self._sender.close()
-        await _finish_within(self._limits.grace_seconds, in_flight)
+        await finish_within(self._limits.grace_seconds, in_flight)
         for task in in_flight:
             if not task.cancelled():
                 task.exception()  # the first failure ends the lane; later ones have the same cause
 
-    # ----------------------------------------------------------------------------------------------- blocked
-
     async def _wait_for_turn(self) -> None:
-        """Wait while the service is away or denies access, until it is this lane's turn to try for all lanes."""
+        """Wait while the service is away or denies access, until this lane's turn to try for all lanes."""
         while True:
             known = self._limiter.changes.generation
             wait = self._limiter.request_turn(self, self._address.workspace)
             if wait is None:
                 return
-            since = self._report.since if self._reason else self._now()
-            self._reason = wait.sentence
-            await self._report_blocked(wait.status, since=since, until=wait.until)
+            await self._reporter.block(wait.status, wait.sentence, since=self._reporter.since, until=wait.until)
             await self._limiter.wait_for_turn(known, wait)
 
     async def _handle_blocker(self, blocker: Blocker) -> None:
         known = self._retry.generation
         self._failures += 1
-        if blocker.reaction == "reopen":
-            self._sink = None
-            if self._failures == 1:
-                return
         is_paused = blocker.reaction == "pause"
-        if is_paused:
+        if blocker.reaction != "retry":
             self._sink = None
+        if blocker.reaction == "reopen" and self._failures == 1:
+            return
         if is_paused and blocker.denied:
             # The limiter decides which lane tries again.
             self._limiter.record_denial(blocker.denied, self._address.workspace, blocker.sentence)
-            if not self._reason:
-                self._log_blocker(blocker, self._limits.denied_seconds, self._now(), is_paused=True)
+            if not self._reporter.reason:
+                self._reporter.log(blocker, self._limits.denied_seconds, self._now(), failures=self._failures)
             return
         backoff = self._limits.pause if is_paused else self._limits.retry
         seconds = backoff.delay(self._failures, self._random())
         if blocker.retry_after_seconds is not None:
             # Never earlier than the service requests; the jitter separates senders with the same Retry-After.
             seconds = blocker.retry_after_seconds + self._limits.retry.delay(1, self._random())
-        since = self._report.since if self._reason else self._now()
-        self._reason = blocker.sentence
-        self._log_blocker(blocker, seconds, since, is_paused=is_paused)
-        await self._report_blocked("paused" if is_paused else "backing off", since=since, until=self._now() + seconds)
+        since = self._reporter.since
+        self._reporter.log(blocker, seconds, since, failures=self._failures)
+        until = self._now() + seconds
+        await self._reporter.block("paused" if is_paused else "backing off", blocker.sentence, since=since, until=until)
         await self._retry.wait_past(known, seconds=seconds)
-
-    async def _report_blocked(self, status: Literal["backing off", "paused"], *, since: float, until: float) -> None:
-        """Report the reason, after it is stored for `ingestd status`."""
-        self._is_reason_stored = True
-        reason = self._reason
-        with contextlib.suppress(MirrorFull):
-            await self._mirror.note_blocker(
-                self.id, LaneBlocker(standing=status, sentence=reason, since=since, until=until)
-            )
-        self._set_report(LaneReport(sink=self._address, status=status, since=since, until=until, sentence=reason))
-
-    async def _clear_reason(self) -> None:
-        self._reason = ""
-        if self._is_reason_stored:
-            with contextlib.suppress(MirrorFull):
-                await self._mirror.note_blocker(self.id, None)
-                self._is_reason_stored = False
-
-    def _log_blocker(self, blocker: Blocker, seconds: float, since: float, *, is_paused: bool) -> None:
-        seconds = round(seconds, 3)
-        if is_paused:
-            self._emit(
-                DeliveryPaused(sink=str(self._address), sentence=blocker.sentence, seconds=seconds, since=moment(since))
-            )
-        else:
-            self._emit(
-                DeliveryDelayed(
-                    sink=str(self._address),
-                    sentence=blocker.sentence,
-                    seconds=seconds,
-                    failures=self._failures,
-                    since=moment(since),
-                )
-            )
 
     def _on_progress(self) -> None:
         """Unblock the lane, because entries were acknowledged."""
         self._failures = 0
         self._limiter.clear_denial(self._address.workspace)
-        if self._reason:
-            self._reason = ""
-            self._emit(DeliveryResumed(sink=str(self._address), since=moment(self._report.since)))
-            self._set_report(LaneReport(sink=self._address, status="delivering", since=self._now()))
+        self._reporter.unblock()
         self._on_acknowledged()
 
     def _on_too_large(self, max_bytes: int) -> None:
         if self._max_bytes is not None and self._max_bytes <= max_bytes:
             return
         self._max_bytes = max_bytes
-        self._emit(BatchNarrowed(sink=str(self._address), max_bytes=self._max_bytes))
-
-    def _set_status(self, status: LaneStatus) -> None:
-        """Set the status; the reason of a blocker is reported until entries are acknowledged."""
-        report = self._report
-        if status != report.status or report.until is not None:
-            since = report.since if self._reason else self._now()
-            self._set_report(LaneReport(sink=self._address, status=status, since=since, sentence=self._reason))
-
-    def _set_report(self, report: LaneReport) -> None:
-        self._report = report
-        self._on_report()
-
-
-async def _finish_within(seconds: float, tasks: set[asyncio.Task[Any]]) -> None:
-    """Wait at most ``seconds`` for tasks, then cancel them and wait for their end."""
-    if running := {task for task in tasks if not task.done()}:
-        _, late = await asyncio.wait(running, timeout=seconds)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        self._parts.emit(BatchNarrowed(sink=str(self._address), max_bytes=self._max_bytes))

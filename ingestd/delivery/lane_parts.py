@@ -1,4 +1,4 @@
-"""What the parts of a lane share."""
+"""The objects that the parts of a lane share."""
 
 from __future__ import annotations
 

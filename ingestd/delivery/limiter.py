@@ -80,7 +80,7 @@ class Limiter:
         self._backoff: Backoff = limits.retry
         self._denied_seconds = limits.denied_seconds
         self._denials: dict[str, _Denial] = {}
-        """By workspace; the denial of the whole service has an empty name."""
+        """The denials by workspace; a denial of the whole service has the empty name."""
         self._prober: object = None
         self._concurrency = Concurrency(at_most=limits.in_flight_at_most, allowed=float(limits.in_flight_at_first))
         self._rate = Rate()
@@ -111,7 +111,7 @@ class Limiter:
         return self._grant()
 
     async def acquire(self) -> Permit:
-        """Wait for a permit; callers get theirs in the order of their calls."""
+        """Wait for a permit; callers get permits in the order of their calls."""
         permit = self.try_acquire()
         if permit is not None:
             return permit

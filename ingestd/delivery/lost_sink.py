@@ -1,9 +1,12 @@
-"""Whether the service has lost a sink, which is proven before every entry of it is written again."""
+"""The check whether the service has lost a sink. The loss must be proven before all entries are written again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from ingestd.client.addresses import workspaces_named
 from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
@@ -15,7 +18,7 @@ from ingestd.mirror.port import LaneState
 async def find_sink(
     client: ServiceClient, state: LaneState, listed: Sequence[SinkSummary]
 ) -> SinkSummary | ServiceResponse[SinkSummary]:
-    """Return the sink that the mirror remembers, or the response of the service if it does not list and not return it.
+    """Return the sink that the mirror remembers, or the response of the service if it neither lists nor returns the sink.
 
     A list alone is no proof, so the sink itself is requested. The remedy of a lost sink is ``missing``. ``listed``: the sinks of
     the workspace, which the service has.
@@ -28,8 +31,18 @@ async def find_sink(
 
 
 async def is_lost(client: ServiceClient, state: LaneState) -> bool:
-    """Return whether the service has the workspace of a remembered sink, and neither lists nor returns the sink."""
+    """Return whether the service has the workspace of a remembered sink, and neither lists nor returns the sink.
+
+    A service with a new database has the workspace under another id: the workspace with the configured label counts.
+    """
     listed = await client.list_sinks(state.workspace_id)
+    if listed.outcome.remedy == "missing":
+        workspaces = await client.list_workspaces()
+        named = workspaces_named(state.address.workspace, workspaces.value or ())
+        if len(named) != 1:
+            return False
+        state = replace(state, workspace_id=named[0].id)
+        listed = await client.list_sinks(state.workspace_id)
     if listed.value is None:
         return False
     found = await find_sink(client, state, listed.value)

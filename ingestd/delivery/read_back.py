@@ -1,7 +1,7 @@
 """Reading back after a request with an unknown outcome, for a service without a writer fence (service contract M11).
 
-Such a request may take effect after a newer one. A service with the fence then refuses it. From another service the entries are
-read before they are acknowledged, and stay pending if it has other values.
+Such a request may take effect after a newer request. A service with the fence then refuses it. If a service has no fence, the
+entries are read back before they are acknowledged, and stay pending if the service has other values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ingestd.mirror.port import LaneState
 class ReadBack:
     """Reads entries of one lane back.
 
-    ``unknown`` has for each sink of the mirror the newest segment of a request with an unknown outcome. It outlives the lane.
+    ``unknown`` has for each sink of the mirror the newest segment of a request with an unknown outcome. It exists longer than
+    the lane.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ReadBack:
         return not response.fenced and oldest <= self._unknown[self._lane]
 
     async def check(self, sink: ResolvedSink, items: Sequence[Item], response: ServiceResponse[Any]) -> Blocker | None:
-        """Read those of the delivered ``items`` that must be read; return a blocker if the service does not have them."""
+        """Read back the delivered ``items`` that must be read. Return a blocker if the service does not have them."""
         delivered = [item for item in items if self.is_needed(item.oldest, response)]
         if not delivered:
             return None
@@ -66,7 +67,7 @@ class ReadBack:
         late = [item.key for item in delivered if not _is_shown(item, found.get(_nfc(item.key)))]
         if not late:
             return None
-        # The stored response to the same request would be repeated.
+        # Without a new key, the service would repeat its stored response to the same request.
         self._keys.record_refusal()
         return Blocker(
             reaction="retry",
@@ -76,7 +77,7 @@ class ReadBack:
         )
 
     async def _read(self, sink: ResolvedSink, items: Sequence[Item]) -> Mapping[str, Row] | Blocker:
-        """Return the service's entries of these items, by normalized key: one entry alone, or those of the whole sink."""
+        """Return the service's entries of these items, by normalized key: one entry alone, or all entries of the sink."""
         wanted = {_nfc(item.key) for item in items}
         if len(items) == 1:
             try:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from ingestd.wire.bulk import BulkLimits
+from ingestd.wire.origin import OriginLimits
 
 
 class ResolvedSink(msgspec.Struct, frozen=True, kw_only=True):
-    """The service's ids of a workspace and a sink; ``bulk`` None: the service offers only the documented single form."""
+    """The service's ids of a workspace and a sink.
+
+    ``bulk`` None: the service offers only the documented single form. ``origin`` None: it does not take origins of entries.
+    """
 
     workspace: str
     sink: str
     bulk: BulkLimits | None
+    origin: OriginLimits | None
 
     def __str__(self) -> str:
         return f"{self.workspace}/{self.sink}"

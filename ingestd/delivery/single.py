@@ -1,4 +1,8 @@
-"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` holds the steps."""
+"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` holds the steps.
+
+An origin never stops an entry: a rejected step is sent again without it. A patch has no origin, because its body has no member
+for it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Outcome
@@ -15,9 +21,10 @@ from ingestd.core.plan import MAX_STEPS, Step, first_step, next_step
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
-from ingestd.delivery.items import Item, split_items
+from ingestd.delivery.items import Item, single_body, split_items
 from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.limiter import Permit
+from ingestd.delivery.origins import OriginEncoder
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
@@ -71,7 +78,10 @@ class _ClaimProgress:
             await self._results.acknowledge_some(self._claim, delivered=delivered, rejected=rejected, response=response)
 
     async def finish(self, flusher: asyncio.Task[None]) -> None:
-        """End the claim: acknowledge its results, as a whole if that is everything, and release the rest."""
+        """End the claim: acknowledge its results and release the rest.
+
+        If there is no rest, the claim is acknowledged as a whole.
+        """
         # A running flush is allowed to end, so that no key is acknowledged twice; a waiting flusher is cancelled.
         async with self._flushing:
             flusher.cancel()
@@ -95,6 +105,7 @@ class SingleSender:
     def __init__(self, lane: LaneParts, sink: ResolvedSink, *, on_blocked: Callable[[Blocker], None]) -> None:
         self._lane = lane
         self._sink = sink
+        self._origins = OriginEncoder(sink.origin, page=lane.limits.page)
         self._sink_ids = (sink.workspace, sink.sink)
         self._create_path, self._update_path = f"{sink}/", f"{sink}/mass"
         self._on_blocked = on_blocked
@@ -172,11 +183,12 @@ class SingleSender:
         update_with = self._lane.limits.update_with
         step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)
         last: ServiceResponse[Any] | None = None
+        origin = self._origins.of_item(item)
         for _ in range(MAX_STEPS):
             if last is not None:
                 self._lane.limiter.record_request()
             try:
-                response = await self._send_step(step, item)
+                response = await self._send_step(step, item, origin)
             except Unaddressable as error:
                 return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
@@ -187,6 +199,8 @@ class SingleSender:
                 step, remedy, value_is_null=is_null, update_with=update_with, wanted=item.data_type, found=found
             )
             match following:
+                case "reject" if origin:
+                    origin = b""
                 case "done":
                     return await self._lane.read_back.check(self._sink, (item,), response) or item.key, response
                 case "reject":
@@ -211,14 +225,16 @@ class SingleSender:
         if not response.ok and response.status is not None:
             self._lane.keys.record_refusal()
 
-    async def _send_step(self, step: Step, item: Item) -> ServiceResponse[Any]:
+    async def _send_step(self, step: Step, item: Item, origin: bytes) -> ServiceResponse[Any]:
         client, sink = self._lane.client, self._sink_ids
         if step == "create_entry":
-            token = self._lane.keys.for_entries(self._create_path, (item.segment,), item.raw)
-            return await client.create_entry(*sink, key=item.key, body=item.raw, idempotency_key=token)
+            body = single_body(item.raw, origin)
+            token = self._lane.keys.for_entries(self._create_path, (item.segment,), body)
+            return await client.create_entry(*sink, key=item.key, body=body, idempotency_key=token)
         if step == "mass_update_entry" and item.value is not None:
+            body = single_body(msgspec.json.encode({"key": item.key, "value": item.value}), origin)
             token = self._lane.keys.for_entries(self._update_path, (item.segment,), item.raw)
-            return await client.mass_update_entry(*sink, key=item.key, value=item.value, idempotency_key=token)
+            return await client.mass_update_entry(*sink, key=item.key, body=body, idempotency_key=token)
         if step == "delete_entry":
             return await client.delete_entry(*sink, key=item.key)
         return await client.patch_entry(*sink, key=item.key, value=item.value, data_type=item.data_type)

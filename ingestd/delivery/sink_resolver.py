@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
@@ -23,12 +23,12 @@ from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.lane_parts import LaneParts
 from ingestd.delivery.lost_sink import find_sink, is_lost, stopped_by
+from ingestd.delivery.origins import OriginEncoder
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_rows import Row, row_of
 from ingestd.mirror.port import LaneState
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated, SinkFound, SinkLost
 from ingestd.telemetry.catalogue.intake import RunHeld
-from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class SinkResolver:
         return self._creation.is_running
 
     async def resolve(self, state: LaneState) -> ResolvedSink | Blocker | None:
-        """Find, adopt or create the sink of a lane with pending entries. None: nothing is left to deliver."""
+        """Find, adopt or create the sink of a lane with pending entries. None: no entry is left to deliver."""
         workspace = await self._find_workspace()
         if isinstance(workspace, Blocker):
             return workspace
@@ -70,10 +70,10 @@ class SinkResolver:
                 return listed
             sink = self._find_addressed(listed.value or ())
         if sink is None:
-            return await self._creation.create(state.id, workspace, listed.bulk)
+            return await self._creation.create(state.id, workspace, listed)
         if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopt(state.id, workspace, sink)
-        return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed.bulk)
+        return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed)
 
     async def _list(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]] | Blocker:
         listed = self._record(await self._lane.client.list_sinks(workspace))
@@ -88,9 +88,10 @@ class SinkResolver:
         self._lane.limiter.record_response(response)
         return response
 
-    def _resolved(self, workspace: str, sink: SinkSummary, bulk: BulkLimits | None) -> ResolvedSink:
-        self._lane.emit(SinkFound(sink=str(self._lane.address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
-        return ResolvedSink(workspace=workspace, sink=sink.id, bulk=bulk)
+    def _resolved(self, workspace: str, sink: SinkSummary, listed: ServiceResponse[Any]) -> ResolvedSink:
+        bulk = str(listed.bulk) if listed.bulk else ""
+        self._lane.emit(SinkFound(sink=str(self._lane.address), sink_id=sink.id, bulk=bulk))
+        return ResolvedSink(workspace=workspace, sink=sink.id, bulk=listed.bulk, origin=listed.origin)
 
     async def _find_workspace(self) -> str | Blocker:
         """Return the id of the workspace, which may be configured by its label."""
@@ -125,7 +126,10 @@ class SinkResolver:
     async def _find_remembered(
         self, workspace: str, state: LaneState, listed: Sequence[SinkSummary]
     ) -> SinkSummary | Blocker | None:
-        """Return the sink that the mirror remembers; None if the service no longer has it, and the mirror forgets it."""
+        """Return the sink that the mirror remembers.
+
+        If the service no longer has it, the mirror forgets it, and the result is None.
+        """
         if not state.sink_id:
             return None
         found = await find_sink(self._lane.client, replace(state, workspace_id=workspace), listed)
@@ -137,11 +141,12 @@ class SinkResolver:
         return await self._lose(state)
 
     async def check(self, state: LaneState) -> Blocker | None:
-        """Look whether the service still has the remembered sink; if it has lost it, its entries are pending again.
+        """Check whether the service still has the remembered sink. If it was lost, its entries become pending again.
 
-        A blocker says that the sink is not created again. A service that is away shows nothing, so its failures do not count.
+        A blocker is returned if the sink is not created again. Failures of an unreachable service do not count, because they
+        prove nothing.
         """
-        response = await self._lane.client.get_sink(state.workspace_id, state.sink_id)
+        response = await self._lane.client.has_sink(state.workspace_id, state.sink_id)
         if response.outcome.remedy != "missing" or not await is_lost(self._lane.client, state):
             return None
         return await self._lose(state)
@@ -210,19 +215,20 @@ class SinkCreation:
         self._lane = lane
         self.is_running = False
 
-    async def create(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker | None:
-        """Create the sink with the oldest pending entries. None: no pending entry belongs in it.
+    async def create(self, lane: int, workspace: str, listed: ServiceResponse[Any]) -> ResolvedSink | Blocker | None:
+        """Create the sink with the oldest pending entries. None: no pending entry belongs in the sink.
 
-        If the service rejects the request for one of its entries, or for its size, the sink is created empty. The entries
-        follow in the usual form, each with its own outcome.
+        ``listed``: the response with the list of the sinks, which announces the service's limits. If the service rejects the
+        request for one of its entries, or for its size, the sink is created empty. The entries follow in the usual form, each
+        with its own outcome.
         """
         self.is_running = True
         try:
-            return await self._create(lane, workspace, bulk)
+            return await self._create(lane, workspace, listed)
         finally:
             self.is_running = False
 
-    async def _create(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker | None:
+    async def _create(self, lane: int, workspace: str, listed: ServiceResponse[Any]) -> ResolvedSink | Blocker | None:
         claim = await self._lane.results.claim(
             max_items=self._lane.limits.create_items, max_bytes=self._lane.limits.create_bytes
         )
@@ -235,37 +241,42 @@ class SinkCreation:
                 # A sink that does not exist has no entries to delete.
                 await self._lane.results.acknowledge_unsent(claim)
                 return None
-            response = await self._request(workspace, first)
+            origins = OriginEncoder(listed.origin, page=self._lane.limits.page).of_items(first)
+            response = await self._request(workspace, first, origins)
             self._lane.read_back.note_response(response, (part.segment for part in claim.parts))
             if response.value is not None and response.value.entries is not None and not response.replayed:
                 await self._remember(lane, workspace, response.value, entries=len(first))
                 await self._lane.results.acknowledge_all(claim, response)
-                return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
+                return _created(workspace, response.value, response, listed)
             await self._lane.results.release(claim, response)
         except asyncio.CancelledError:
             self._lane.read_back.note(part.segment for part in claim.parts)
             await self._lane.results.release(claim)
             raise
         if response.outcome.remedy in {"reject", "shrink"}:
-            return await self._create_empty(lane, workspace, bulk)
+            return await self._create_empty(lane, workspace, listed)
         if response.value is not None:
-            # The response is a repeated one, or does not list what the service stored. Only a read of the sink is reliable.
+            # The response is repeated, or does not list the stored entries. Only a read of the sink is reliable.
             self._lane.keys.record_refusal()
-            return Blocker(reaction="reopen", sentence="The sink was created; what it holds is being read.")
+            return Blocker(reaction="reopen", sentence="The sink was created; its content is being read.")
         return self._blocker(response)
 
-    async def _create_empty(self, lane: int, workspace: str, bulk: BulkLimits | None) -> ResolvedSink | Blocker:
+    async def _create_empty(self, lane: int, workspace: str, listed: ServiceResponse[Any]) -> ResolvedSink | Blocker:
         response = await self._request(workspace, ())
         if response.value is not None and not response.replayed:
             await self._remember(lane, workspace, response.value, entries=0)
-            return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
+            return _created(workspace, response.value, response, listed)
         await self._lane.results.record_attempt(response)
         return self._blocker(response)
 
-    async def _request(self, workspace: str, items: Sequence[Item]) -> ServiceResponse[SinkSummary]:
+    async def _request(
+        self, workspace: str, items: Sequence[Item], origins: bytes = b""
+    ) -> ServiceResponse[SinkSummary]:
         entries = tuple(msgspec.Raw(item.raw) for item in items)
         body = msgspec.json.encode(
-            {"label": self._lane.address.name.strip()} | ({"entries": entries} if entries else {})
+            {"label": self._lane.address.name.strip()}
+            | ({"entries": entries} if entries else {})
+            | ({"origins": msgspec.Raw(origins)} if origins else {})
         )
         response = await self._lane.client.create_sink(
             workspace,
@@ -286,3 +297,11 @@ class SinkCreation:
         """Return the blocker of a response; if the service rejects the sink itself, a person must act."""
         is_rejected = response.outcome.remedy in {"reject", "shrink", "missing"} and not response.is_refusal_of_proxy
         return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
+
+
+def _created(
+    workspace: str, sink: SinkSummary, response: ServiceResponse[Any], listed: ServiceResponse[Any]
+) -> ResolvedSink:
+    return ResolvedSink(
+        workspace=workspace, sink=sink.id, bulk=response.bulk or listed.bulk, origin=response.origin or listed.origin
+    )

@@ -13,7 +13,8 @@ Row = tuple[str, str | None, str | None]
 
 
 SignedRow = tuple[str, str | None, str | None, str | None, str | None, str | None]
-"""Key, value, data type, the author if one author created the entry and wrote it last, else who wrote it last, and when."""
+"""Key, value, data type, and its author, if one author created the entry and wrote it last. Otherwise the author of the last
+write, and the time."""
 
 
 def _text(value: object) -> str | None:
@@ -38,7 +39,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
     """Return `row_of` with the author: None if two authors wrote the entry, or if the service names no author.
 
-    Then who changed it last, unless that is the author, and the service's text of the time of that change.
+    The row also has the author of the last change, if it differs, and the time of that change as the service writes it.
 
     Raises:
         UnreadableBody: it has no key.
@@ -52,5 +53,5 @@ def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
 
 
 def _storable(text: str) -> str:
-    """Return the text with each half of a surrogate pair escaped, because UTF-8 can't encode it."""
+    """Return the text with lone surrogates escaped, because UTF-8 can't encode them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

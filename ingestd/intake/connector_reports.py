@@ -1,4 +1,4 @@
-"""What a connector reports beside its readings. An exception of a plug-in there becomes a notice, and ends nothing."""
+"""The reports of a connector beside its readings. An exception of a plug-in in a report becomes a notice, and ends nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ingestd.sdk.connector import WaitingFile, WaitingReason
 
 
 def connector_notices(pipeline: str, connector: Connector) -> list[OperatorNotice]:
-    """Return `Connector.notices`, or that the connector fails to report them. Thread-safe."""
+    """Return `Connector.notices`, or a notice that the connector fails to report them. Thread-safe."""
     try:
         sentences = msgspec.convert(list(connector.notices()), list[str])
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
@@ -21,7 +21,7 @@ def connector_notices(pipeline: str, connector: Connector) -> list[OperatorNotic
 
 
 def count_waiting(pipeline: str, connector: Connector) -> dict[WaitingReason, int] | OperatorNotice:
-    """Return `Connector.count_waiting`, or that the connector fails to count. Thread-safe."""
+    """Return `Connector.count_waiting`, or a notice that the connector fails to count. Thread-safe."""
     try:
         return msgspec.convert(dict(connector.count_waiting()), dict[WaitingReason, int])
     except Exception as error:  # noqa: BLE001 - as above
@@ -29,7 +29,7 @@ def count_waiting(pipeline: str, connector: Connector) -> dict[WaitingReason, in
 
 
 def list_waiting(pipeline: str, connector: Connector, limit: int) -> list[WaitingFile] | OperatorNotice:
-    """Return `Connector.list_waiting`, or that the connector fails to list. Thread-safe."""
+    """Return `Connector.list_waiting`, or a notice that the connector fails to list. Thread-safe."""
     try:
         return list(connector.list_waiting(limit))
     except Exception as error:  # noqa: BLE001 - as above
@@ -37,7 +37,10 @@ def list_waiting(pipeline: str, connector: Connector, limit: int) -> list[Waitin
 
 
 def connector_health(pipeline: str, connector: Connector) -> SourceHealth | None:
-    """Return `Connector.health`, or that the connector fails to report it; None if it has no connection. Thread-safe."""
+    """Return `Connector.health`, or a notice that the connector fails to report it; None if it has no connection.
+
+    Thread-safe.
+    """
     try:
         found = connector.health()
     except Exception as error:  # noqa: BLE001 - as above
@@ -55,7 +58,7 @@ def connector_health(pipeline: str, connector: Connector) -> SourceHealth | None
 
 
 def failure_sentence(what: str, error: Exception) -> str:
-    """Return that a connector failed to do something, without secrets."""
+    """Return the sentence that a connector failed to do something, without secrets."""
     return redact_text(f"The connector failed to {what}: {one_line(error)}. Please report it.")
 
 

@@ -11,12 +11,13 @@ from ingestd.core.errors import SourceBroken
 from ingestd.core.record import Section
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 
 _JOINED_RATIO = 16
 """A batch is joined with at most this many previous hashes for each of its own; measured: half the time of a search.
 
-A join reads all previous hashes. With many batches in one large reading, its time would grow with their square.
-A search of the batch's sorted hashes takes its place then.
+A join reads all previous hashes. With many batches in one large reading, its time would grow with their square. A search of the
+batch's sorted hashes is used instead.
 """
 
 _SCANS = 4
@@ -24,7 +25,7 @@ _SCANS = 4
 
 
 class Difference:
-    """Compares the row hashes of a reading with those of the previous one."""
+    """Compares the row hashes of a reading with the row hashes of the previous reading."""
 
     def __init__(self, load_previous: Callable[[], Snapshot] | None, spill: SpillFile | None = None) -> None:
         """``load_previous`` returns the previous reading; None: every record is new.
@@ -40,7 +41,7 @@ class Difference:
     def load(self) -> None:
         """Load the row hashes of the previous reading, unless they are loaded already."""
         if self._load_previous is not None:
-            self._previous = self._load_previous().hashes
+            self._previous = self._load_previous().hashes.series()
             self._load_previous = None
 
     def load_sections(self) -> dict[bytes, int]:
@@ -48,16 +49,16 @@ class Difference:
         if self._load_previous is None:
             return {}
         previous, self._load_previous = self._load_previous(), None
-        self._previous = previous.hashes
-        return self._seen.know(previous)
+        self._previous = previous.hashes.series()
+        return self._seen.know(self._previous, previous.sections)
 
     def mask_new(self, hashes: pl.Series, sections: Sequence[Section] = ()) -> pl.Series:
         """Return a boolean mask over ``hashes``: True if the previous reading had no such record.
 
-        The hashes, and those of known ``sections`` between them, are added to those that `seen` returns.
+        The hashes, and the hashes of known ``sections`` between them, are added to the result of `seen`.
 
         Raises:
-            SourceBroken: the sections do not fit the hashes, or one that is named as known is not known.
+            SourceBroken: the sections do not fit the hashes, or a section that is marked as known is not known.
         """
         self.load()
         try:
@@ -69,12 +70,13 @@ class Difference:
         missing = self._find_missing(self._previous, hashes)
         if not missing.len():
             return _repeat(hashes.len(), is_new=False)
-        # A record is new if its hash is new. So the new hashes mark the records, and nothing restores the order of the batch.
+        # A record is new if its hash is new. So the new hashes mark the records, and the order of the batch need not be
+        # restored.
         return hashes.is_in(missing.implode())
 
     def seen(self) -> Snapshot:
         """Return all records of this reading. Nothing can be compared afterwards."""
-        self._previous = None  # no longer needed, and as large as the result
+        self._previous = None  # they are no longer needed, and as large as the result
         return self._seen.end()
 
     def _find_missing(self, previous: pl.Series, hashes: pl.Series) -> pl.Series:
@@ -113,12 +115,12 @@ def _repeat(count: int, *, is_new: bool) -> pl.Series:
 
 
 SPILL_PARTS = 2
-"""The number of parts of a spill file of row hashes: those of the reading, and those of the previous one."""
+"""The number of parts of a spill file of row hashes. The reading and the previous reading have one file each."""
 
 _IN_MEMORY = 2_000_000
 """The number of row hashes of a reading that are collected in memory, 16 MB."""
 
-_SLICE = 1 << 20
+_SLICE = 1 << 17
 """Previous row hashes that are written to the spill file at a time."""
 
 _READING, _PREVIOUS = range(SPILL_PARTS)
@@ -132,7 +134,7 @@ class _Range(msgspec.Struct, frozen=True):
 
 
 class SeenRecords:
-    """Collects the row hashes of a reading. Those of known sections are taken from the previous reading.
+    """Collects the row hashes of a reading. Hashes of known sections are taken from the previous reading.
 
     ``spill``: an empty file with `SPILL_PARTS` parts; None: all hashes stay in memory.
     """
@@ -140,37 +142,43 @@ class SeenRecords:
     def __init__(self, spill: SpillFile | None = None) -> None:
         self._spill = spill
         self._parts: list[pl.Series | _Range | None] = []
-        """What was collected, in order. None: the next frame of the spill file."""
-        self._collected = 0
+        """The collected hashes, in order. None: the next frame of the spill file."""
+        self._collected = self._count = 0
         self._previous: pl.Series | None = None
+        self._slice: tuple[int, pl.Series] | None = None
+        """The slice of the previous hashes that was read last from the spill file, with its number."""
         self._known: dict[bytes, _Range] = {}
         self._digests: list[bytes] = []
         self._records: list[int] = []
         self._has_sections = True
 
-    def know(self, previous: Snapshot) -> dict[bytes, int]:
+    def know(self, previous: pl.Series, sections: pl.DataFrame | None) -> dict[bytes, int]:
         """Use the sections of the previous reading; return the number of records of each, by digest."""
         start = 0
-        if previous.sections is not None:
-            self._previous = previous.hashes
-            for digest, records in previous.sections.iter_rows():
+        if sections is not None:
+            self._previous = previous
+            for digest, records in sections.iter_rows():
                 if digest:
                     self._known[digest] = _Range(start, start + records)
                 start += records
         return {digest: found.end - found.start for digest, found in self._known.items()}
 
     def release_memory(self) -> None:
-        """Move many previous hashes to the spill file: the caller needs their memory, and few of them may be needed again."""
+        """Move many previous hashes to the spill file.
+
+        The caller needs their memory, and may need only a small number of them again.
+        """
         if self._spill is not None and self._previous is not None and self._previous.len() >= _IN_MEMORY:
             for piece in self._previous.to_frame("row_hash").iter_slices(_SLICE):
                 self._spill.append(_PREVIOUS, piece)
             self._previous = None
 
     def add(self, hashes: pl.Series, sections: Sequence[Section]) -> None:
-        """Add the hashes of a batch, and those of known sections between them.
+        """Add the hashes of a batch, and the hashes of known sections between them.
 
         Raises:
-            LookupError: the sections have another number of records than the batch, or a known one is not known.
+            LookupError: the sections have another number of records than the batch, or a section that is marked as known is not
+            known.
         """
         self._has_sections = self._has_sections and bool(sections or not hashes.len())
         if sections and sum(one.records for one in sections if not one.known) != hashes.len():
@@ -190,29 +198,48 @@ class SeenRecords:
                 start += section.records
 
     def end(self) -> Snapshot:
-        """Return all records. The previous reading is released."""
-        nothing = pl.Series("row_hash", [], dtype=pl.UInt64)
-        previous = self._previous if self._previous is not None else nothing
-        if self._previous is None and any(isinstance(part, _Range) for part in self._parts):
-            previous = pl.concat([nothing, *self._frames(_PREVIOUS)], rechunk=False)
-        spilled = self._frames(_READING)
-        parts = [
-            previous[part.start : part.end] if isinstance(part, _Range) else next(spilled) if part is None else part
-            for part in self._parts
-        ]
+        """Return all records. They can be read until the spill file is closed."""
         sections = None
         if self._has_sections and self._digests:
             sections = pl.DataFrame(
                 {"digest": self._digests, "records": self._records}, schema={"digest": pl.Binary, "records": pl.UInt32}
             )
-        self._previous = None
-        self._parts, self._known = [], {}
-        return Snapshot(hashes=pl.concat([nothing, *parts], rechunk=False), sections=sections)
+        self._known = {}
+        return Snapshot(hashes=RowHashes(self._pieces, self._count), sections=sections)
+
+    def _pieces(self) -> Iterator[pl.Series]:
+        """Yield what was collected, in order."""
+        spilled = self._frames(_READING)
+        for part in self._parts:
+            if isinstance(part, _Range):
+                yield from self._previous_records(part)
+            else:
+                yield next(spilled) if part is None else part
+
+    def _previous_records(self, part: _Range) -> Iterator[pl.Series]:
+        """Yield hashes of the previous reading."""
+        if self._previous is not None:
+            yield self._previous[part.start : part.end]
+            return
+        start = part.start
+        while start < part.end:
+            number, first = divmod(start, _SLICE)
+            yield self._previous_slice(number)[first : first + part.end - start]
+            start = (number + 1) * _SLICE
+
+    def _previous_slice(self, number: int) -> pl.Series:
+        """Return a slice of the previous hashes from the spill file."""
+        if self._slice is None or self._slice[0] != number:
+            if self._spill is None:
+                raise LookupError("the previous hashes are neither in memory nor in a file")
+            self._slice = (number, self._spill.frame(_PREVIOUS, number).to_series())
+        return self._slice[1]
 
     def _add_known(self, section: Section) -> None:
         found = self._known.get(section.digest)
         if found is None or found.end - found.start != section.records:
             raise LookupError("one of them is not known")
+        self._count += section.records
         last = self._parts[-1] if self._parts else None
         if isinstance(last, _Range) and last.end == found.start:  # consecutive sections are taken at once
             self._parts[-1] = _Range(last.start, found.end)
@@ -222,6 +249,7 @@ class SeenRecords:
     def _collect(self, hashes: pl.Series) -> None:
         self._parts.append(hashes)
         self._collected += hashes.len()
+        self._count += hashes.len()
         if self._spill is None or self._collected < _IN_MEMORY:
             return
         for number, part in enumerate(self._parts):

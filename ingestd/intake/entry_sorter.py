@@ -44,7 +44,7 @@ class EntrySorter:
         """
         ordered = entries.sort("key", maintain_order=True)  # stable: the last record of equal keys is last
         if self._bounds is None:
-            # The first entries are a sample. A bad one makes the parts uneven, but not wrong.
+            # The first entries are a sample. A bad sample makes the parts uneven, but not wrong.
             self._bounds = ordered["key"].gather([ordered.height * part // RANGES for part in range(1, RANGES)])
         edges = [0, *ordered["key"].search_sorted(self._bounds).to_list(), ordered.height]
         for part, (start, end) in enumerate(pairwise(edges)):
@@ -55,7 +55,8 @@ class EntrySorter:
     def drain(self) -> Iterator[pl.DataFrame]:
         """Yield all entries in pieces, and empty the sorter.
 
-        The keys of a part precede those of the next one. Equal keys remain in the order of their addition. A piece is not sorted.
+        The keys of a part precede the keys of the next part. Equal keys remain in the order of their addition. A piece is not
+        sorted.
         """
         for part in range(RANGES):
             piece: list[pl.DataFrame] = []

@@ -46,7 +46,7 @@ class GroupStage:
         self._file.close()
 
     def add(self, batch: Batch) -> tuple[Reject, ...]:
-        """Add the records of a batch; return the rejected ones.
+        """Add the records of a batch; return the rejected records.
 
         Raises:
             SourceBroken: the batch has not all records of a partition, or has a record of an unknown group.

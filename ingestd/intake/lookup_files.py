@@ -49,7 +49,7 @@ class LookupFiles:
         )
 
     def read(self) -> Mapping[TableSource, Table] | None:
-        """Return all tables, or None if all are as before.
+        """Return all tables, or None if no table has changed.
 
         Raises:
             SourceUnavailable: a file can't be read or used; the earlier tables are kept.

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 NoticeState: TypeAlias = Literal["", "attention", "unavailable", "failed"]
-"""The state of the pipeline that a notice causes; empty: none, because it is information."""
+"""The state of the pipeline that a notice causes; empty: it causes none, because it is only information."""
 
 
 class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):

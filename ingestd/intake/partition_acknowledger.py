@@ -30,7 +30,7 @@ class PartitionAcknowledger:
     ) -> None:
         self._pipeline = pipeline
         self._connector = connector
-        # Once, because the check of a protocol takes longer than other steps of a small file.
+        # This is checked once, because the check of a protocol takes longer than other steps of a small file.
         self._together = connector if isinstance(connector, AcknowledgesTogether) else None
         self._holder = connector if isinstance(connector, Holds) else None
         self._mirror = mirror
@@ -43,7 +43,8 @@ class PartitionAcknowledger:
         Raises:
             MirrorError: the state file failed.
         """
-        acknowledged = self._mirror.acknowledged_partitions(self._pipeline)
+        at_once = self._connector.confirms_delivery
+        acknowledged = self._mirror.acknowledged_partitions(self._pipeline, at_once=at_once)
         self._failures.unacknowledged.keep_only({partition.name for _, partition, _ in acknowledged})
         size = _TOGETHER if self._together is not None else 1
         return sum(

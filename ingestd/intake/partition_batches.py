@@ -1,4 +1,4 @@
-"""The batches of one reading of a partition; those of a small one are read before its transaction begins."""
+"""The batches of one reading of a partition; the batches of a small partition are read before its transaction begins."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PartitionBatches:
         return sum(batch.records.height for batch in self.fetched)
 
     def prepared(self, batch: Batch) -> PreparedBatch | None:
-        """Return what is known of a batch that was mapped together with others."""
+        """Return the known results of a batch that was mapped together with other batches."""
         return self.mapped if self.fetched and batch is self.fetched[0] else None
 
     def __iter__(self) -> Iterator[Batch]:

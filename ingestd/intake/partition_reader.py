@@ -34,7 +34,7 @@ from ingestd.telemetry.catalogue.intake import ContentKnown, PartitionReadAgain
 
 _STOPPED = "the reading was stopped before the partition's end"
 _NO_END = (
-    "The connector did not mark the end of the reading: no batch has last=True. What it yielded is stored. Report this to the"
+    "The connector did not mark the end of the reading: no batch has last=True. The batches are stored. Report this to the"
     " author of the connector."
 )
 
@@ -54,8 +54,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one reading of a partition. Its effects outside the mirror follow the commit.
 
-    ``summary``: of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition could not be
-    read. ``again``: how it must be read again.
+    ``summary``: the summary of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition
+    could not be read. ``again``: how it must be read again.
     """
 
     summary: RunSummary | None = None
@@ -65,84 +65,69 @@ class StoredPartition(msgspec.Struct, frozen=True, kw_only=True):
     again: Attempt | None = None
 
 
-class PartitionReader:
-    """Reads the partitions of one source; see `Reader` for what both are made of. Belongs to the thread of the pass.
+class PartitionReader(msgspec.Struct, kw_only=True, eq=False):
+    """Reads the partitions of one source; see `Reader` for their common parts. Belongs to the thread of the pass.
 
     ``mapping`` is replaced between two passes if the tables of its lookups change. ``must_end``: end a reading at its next batch.
     """
 
-    def __init__(
-        self,
-        *,
-        pipeline: str,
-        connector: Connector,
-        mapping: Mapping,
-        contract: Contract | None,
-        sink: SinkAddress,
-        mirror: IntakeStore,
-        guard: Guard,
-        clock: Callable[[], float],
-        groups: Aggregation | None,
-        folder: Path,
-        must_end: threading.Event,
-        failures: SourceFailures,
-    ) -> None:
-        self._pipeline = pipeline
-        self._connector = connector
-        # Once, because the check of a protocol takes longer than other steps of a small file.
-        self._sections = connector if isinstance(connector, ReadsSections) else None
-        self.mapping = mapping
-        self._contract = contract
-        self._sink = sink
-        self._mirror = mirror
-        self._guard = guard
-        self._clock = clock
-        self._groups = groups
-        self._folder = folder
-        self._must_end = must_end
-        self._failures = failures
+    pipeline: str
+    connector: Connector
+    mapping: Mapping
+    contract: Contract | None
+    sink: SinkAddress
+    mirror: IntakeStore
+    guard: Guard
+    clock: Callable[[], float]
+    groups: Aggregation | None
+    folder: Path
+    must_end: threading.Event
+    failures: SourceFailures
+    _sections: ReadsSections | None = None
+
+    def __post_init__(self) -> None:
+        """Check the protocol once, because that takes longer than other steps of a small file."""
+        self._sections = self.connector if isinstance(self.connector, ReadsSections) else None
 
     @property
     def maps_as_read(self) -> bool:
-        """Whether the records of a batch are mapped as they are: neither a contract nor a group makes others of them."""
-        return self._contract is None and self._groups is None
+        """Whether the records of a batch are mapped unchanged: no contract and no group changes them."""
+        return self.contract is None and self.groups is None
 
     @property
     def digest(self) -> str:
         """The digest of groups, mapping, tables and contract: partitions that were read with another digest are read again."""
         digest = self.mapping.digest
-        if self._groups is not None:
-            digest = self._groups.digest_with(digest)
-        return digest if self._contract is None else self._contract.digest_with(digest)
+        if self.groups is not None:
+            digest = self.groups.digest_with(digest)
+        return digest if self.contract is None else self.contract.digest_with(digest)
 
     def known_cursor(self, partition: Partition) -> Cursor | None:
         """Return the cursor after which a partition is read; None: from its begin."""
-        return self._mirror.known_cursor(self._pipeline, partition.name, self._sink, self.digest)
+        return self.mirror.known_cursor(self.pipeline, partition.name, self.sink, self.digest)
 
     @property
     def _uses_facts(self) -> bool:
-        return bool(self.mapping.facts or (self._groups is not None and self._groups.facts))
+        return bool(self.mapping.facts or (self.groups is not None and self.groups.facts))
 
     def store(self, partition: Partition, attempt: Attempt, reading: PartitionBatches | None = None) -> StoredPartition:
-        """Store one partition: ``reading``, or what is read now. A result with ``again`` has recorded nothing as read."""
-        state = self._mirror.open_partition(self._pipeline, partition, self._sink, self.digest)
+        """Store one partition: ``reading``, or a new reading. A result with ``again`` has recorded nothing as read."""
+        state = self.mirror.open_partition(self.pipeline, partition, self.sink, self.digest)
         if not partition.replayable:
-            map_retried(self._mirror, state.id, self.mapping)
-        self._connector.pause_backfill(state.withheld is not None)
+            map_retried(self.mirror, state.id, self.mapping)
+        self.connector.pause_backfill(state.withheld is not None)
         try:
             with ExitStack() as files:
-                sorter = files.enter_context(EntrySorter(self._folder))
-                hashes = files.enter_context(closing(SpillFile(self._folder, parts=SPILL_PARTS, content="row hashes")))
-                groups = (
-                    files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
-                )
+                sorter = files.enter_context(EntrySorter(self.folder))
+                hashes = files.enter_context(closing(SpillFile(self.folder, parts=SPILL_PARTS, content="row hashes")))
+                groups = files.enter_context(GroupStage(self.groups, self.folder)) if self.groups is not None else None
                 result = self._store_batches(
                     partition, state, attempt, reading, groups=groups, sorter=sorter, hashes=hashes
                 )
         except (SourceUnavailable, SourceBroken) as failure:
             return StoredPartition(failure=failure)
         if not partition.snapshot and partition.replayable and result.summary is not None:
-            map_retried(self._mirror, state.id, self.mapping)
+            map_retried(self.mirror, state.id, self.mapping)
         return result
 
     def _known_content(self, partition: Partition, run: int, sha256: str, *, is_reread: bool) -> Iterator[Event]:
@@ -150,13 +135,13 @@ class PartitionReader:
 
         ``is_reread``: the partition was read before, so its own earlier content is reported, too.
         """
-        known = self._mirror.known_content(run, sha256) if sha256 else None
+        known = self.mirror.known_content(run, sha256) if sha256 else None
         if known is None or (known[0] == partition.name and not is_reread):
             return
         name, at = known
         content = "the content it had" if name == partition.name else f"the content of {name}, which was read"
         sentence = f"{partition.name} has {content} {moment(at)}."
-        yield ContentKnown(pipeline=self._pipeline, partition=partition.name, sentence=sentence)
+        yield ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence)
 
     def _store_batches(
         self,
@@ -169,8 +154,8 @@ class PartitionReader:
         sorter: EntrySorter,
         hashes: SpillFile,
     ) -> StoredPartition:
-        contract = ContractCheck(self._contract) if self._contract is not None else None
-        guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
+        contract = ContractCheck(self.contract) if self.contract is not None else None
+        guard = self.guard if partition.snapshot and self.guard.covers(partition.deletes) else None
         can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
         can_hold = can_hold or state.after_rollback
         withheld = state.withheld if can_hold and not attempt.whole else None
@@ -178,9 +163,9 @@ class PartitionReader:
         if reading is not None and reading.cursor != cursor:
             return StoredPartition(again=attempt)
         run = Run(
-            self._mirror, self.mapping, partition, state, whole=attempt.whole, contract=contract, guard=guard,
+            self.mirror, self.mapping, partition, state, whole=attempt.whole, contract=contract, guard=guard,
             groups=groups, sorter=sorter, hashes=hashes,
-            prepared=reading.prepared if reading is not None else lambda _: None, clock=self._clock,
+            prepared=reading.prepared if reading is not None else lambda _: None, clock=self.clock,
         )  # fmt: skip
         try:
             if reading is None:
@@ -214,11 +199,11 @@ class PartitionReader:
                 return StoredPartition(again=Attempt(whole=True))
             summary = run.take(batch)
             self._report_committed(reading.partition, batch.cursor, rejection=run.batch_rejection)
-            if self._must_end.is_set():
+            if self.must_end.is_set():
                 break
         if summary is not None:
             return self._ended(run, summary, reading.partition, state, attempt)
-        run.fail(_STOPPED if self._must_end.is_set() else _NO_END, broken=False)
+        run.fail(_STOPPED if self.must_end.is_set() else _NO_END, broken=False)
         return StoredPartition(held=state.withheld is not None)
 
     def _ended(
@@ -228,7 +213,7 @@ class PartitionReader:
         is_reread = state.cursor is not None
         if summary.collided:
             return StoredPartition(
-                events=(PartitionReadAgain(pipeline=self._pipeline, partition=partition.name),),
+                events=(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name),),
                 again=Attempt(whole=True, collided=summary.id, is_reread=is_reread),
             )
         first = summary.id
@@ -238,7 +223,7 @@ class PartitionReader:
         return StoredPartition(
             summary=summary,
             held=summary.withheld is not None,
-            events=(*run_events(self._pipeline, partition, run, summary), *known),
+            events=(*run_events(self.pipeline, partition, run, summary), *known),
         )
 
     def _report_committed(self, partition: Partition, cursor: Cursor, *, rejection: str) -> None:
@@ -250,28 +235,28 @@ class PartitionReader:
             return  # durable only as a whole
         try:
             if rejection:
-                self._connector.batch_rejected(partition, rejection)
-            self._connector.committed(partition, cursor)
+                self.connector.batch_rejected(partition, rejection)
+            self.connector.committed(partition, cursor)
         except Exception as error:  # noqa: BLE001 - the next commit repeats what a plug-in has failed to do
-            self._failures.report(self._failures.uncommitted, partition.name, error)
+            self.failures.report(self.failures.uncommitted, partition.name, error)
         else:
-            self._failures.uncommitted.clear(partition.name)
+            self.failures.uncommitted.clear(partition.name)
 
     def _begin_reading(
         self, partition: Partition, cursor: Cursor | None, run: Run
     ) -> Iterator[Batch | RecordUnreadable]:
-        """Read a partition; without its known sections, if nothing but the records decides their row hashes.
+        """Read a partition; without its known sections, if only the records decide their row hashes.
 
         A contract and groups look at every record, and a fact may differ although the records do not.
         """
         can_compare = partition.snapshot and self.maps_as_read and not self._uses_facts
         if can_compare and self._sections is not None:
             return self._sections.read_sections(partition, cursor, run.load_sections)
-        return self._connector.read(partition, cursor)
+        return self.connector.read(partition, cursor)
 
     def _needs_whole(self, batch: Batch, state: PartitionState, *, is_held: bool) -> bool:
-        """Return True if the batch does not contain, or does not show, what must be mapped."""
+        """Return True if the batch lacks records that must be mapped, or does not show which records must be mapped."""
         if batch.partial:
-            return is_held  # it lacks what the held run would have changed
+            return is_held  # it lacks the records that the held run would have changed
         # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
         return batch.unchanged and (not state.current or self._uses_facts)

@@ -11,13 +11,13 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one pass over a source.
 
     ``read``: the runs of the partitions with something to read. ``away``: why a partition or the source is unavailable now;
-    empty if all are available. ``retry_after``: the seconds for which it asked not to be read. ``broken``: why the source can't
-    be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with the reason.
-    ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
-    ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
-    ``held``: a partition has a held or discarded run. ``cut``: a stop or a pause ended the pass before all was read.
-    ``stopped``: why a permanent partition can't be read, such as a table; empty for a file. ``unmounted``: the source is
-    unavailable because its share is not mounted.
+    empty if all are available. ``retry_after``: the seconds for which the source asked not to be read. ``broken``: why the
+    source can't be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with
+    the reason. ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or
+    is unchanged. ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all
+    its entries. ``held``: a partition has a held or discarded run. ``cut``: a stop or a pause ended the pass before all was
+    read. ``waits``: a file is not read before it is stable or ready. ``stopped``: why a permanent partition can't be read, such
+    as a table; empty for a file. ``unmounted``: the source is unavailable because its share is not mounted.
     """
 
     pipeline: str
@@ -31,10 +31,16 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     held: bool = False
     cut: bool = False
+    waits: bool = False
     stopped: str = ""
     unmounted: bool = False
 
     @property
+    def names_all(self) -> bool:
+        """Whether everything that the source has now was read, or is held or rejected."""
+        return not (self.failure or self.cut or self.waits)
+
+    @property
     def failure(self) -> str:
-        """Why the source could not be read, or not to its end; empty if it could. A rejected file is no failure."""
+        """Why the source could not be read to its end; empty if it could. A rejected file is no failure."""
         return self.away or self.broken or self.stopped

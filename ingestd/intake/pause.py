@@ -25,7 +25,7 @@ class IntakePause:
         self._emit = emit
         self._random = random
         self.sentence = ""
-        """Why pipelines wait; empty if they do not."""
+        """Why pipelines wait; empty if they do not wait."""
         self._failures = 0
         self._until = 0.0
         self._trying = False
@@ -58,7 +58,7 @@ class IntakePause:
                 self._changed.notify()
 
     async def _wait(self) -> bool:
-        """Wait for the caller's turn. Return False if there is no pause, True if the caller is the one that tries."""
+        """Wait for the caller's turn. Return False if there is no pause, True if this caller has to try."""
         loop = asyncio.get_running_loop()
         while True:
             known = self._changed.generation

@@ -21,7 +21,7 @@ from ingestd.core.phrases import named
 from ingestd.core.record import Partition
 from ingestd.intake.connector_reports import connector_health
 from ingestd.intake.lookup_files import LookupFiles
-from ingestd.intake.notice import OperatorNotice, SourceHealth
+from ingestd.intake.notice import SourceHealth
 from ingestd.intake.partition_acknowledger import PartitionAcknowledger
 from ingestd.intake.partition_batches import PartitionBatches
 from ingestd.intake.partition_reader import Attempt, PartitionReader, StoredPartition
@@ -99,7 +99,7 @@ class Reader:
         self._has_tables = False
         self._stopped = threading.Event()
         self._must_end = threading.Event()
-        """The running pass ends at its next batch, also if the pause that asked for this has ended meanwhile."""
+        """The running pass ends at its next batch, even if the pause that requested this has ended meanwhile."""
         self._remap = threading.Event()
         self._failures = SourceFailures(pipeline, connector, emit)
         self._partitions = PartitionReader(
@@ -108,6 +108,7 @@ class Reader:
         )  # fmt: skip
         self._acknowledger = PartitionAcknowledger(pipeline, connector, mirror, emit=emit, failures=self._failures)
         self._removed = RemovedPartitions(pipeline, connector, mirror.pruner, emit=emit, failures=self._failures)
+        self.notices, self.unacknowledged = self._failures.notices, self._failures.of_partition
 
     @property
     def digest(self) -> str:
@@ -122,7 +123,7 @@ class Reader:
         self.connector.interrupt()
 
     def pause(self, paused: bool) -> None:
-        """End the running pass at its next batch, because the pipeline is paused, or let it be read again. Thread-safe."""
+        """End the running pass at its next batch, because the pipeline is paused; or permit reading again. Thread-safe."""
         if paused:
             self.connector.context.paused.set()
             self._must_end.set()
@@ -139,7 +140,7 @@ class Reader:
         return self._partitions.mapping.columns_of(key, member)
 
     def remap(self) -> None:
-        """Map retried records at the next pass: it resets what the connector remembers of its partitions."""
+        """Map retried records at the next pass: that pass resets the memory of the connector about its partitions."""
         self._remap.set()
 
     def read_pass(self) -> PassReport:
@@ -150,7 +151,7 @@ class Reader:
         """
         note_progress()  # several passes may be one call
         self._must_end.clear()
-        # After the clear, so that no call of another thread is lost.
+        # This is read after the clear, so that no call of another thread is lost.
         if self._stopped.is_set() or self.is_paused:
             self._must_end.set()
         began = self._now()
@@ -191,7 +192,7 @@ class Reader:
                 failures.record(sentence, sentence)
         stopped = "" if isinstance(self.connector, Holds) else next(iter(found.rejected.values()), "")
         failed = bool(found.away or broken or found.rejected)
-        cut = self._must_end.is_set()
+        cut, waits = self._must_end.is_set(), self.connector.waiting() is not None
         return PassReport(
             pipeline=self.pipeline,
             read=tuple(found.read),
@@ -200,7 +201,8 @@ class Reader:
             broken=broken,
             rejected=tuple(named(name, sentence) for name, sentence in found.rejected.items()),
             began=began,
-            complete=not (failed or cut or found.held) and self.connector.waiting() is None,
+            complete=not (failed or cut or found.held or waits),
+            waits=waits,
             held=found.held,
             cut=cut,
             stopped=stopped,
@@ -218,7 +220,10 @@ class Reader:
             self._has_tables = True
 
     def _read_all(self, found: _ReadPass) -> None:
-        """Read all partitions: small ones are read first and then stored together, others are stored while they are read."""
+        """Read all partitions.
+
+        Small partitions are read first and then stored together. Larger partitions are stored while they are read.
+        """
         self._read_lookups()
         small: deque[PartitionBatches] = deque()
         try:
@@ -266,7 +271,7 @@ class Reader:
             raise failure
 
     def _map_together(self, small: Iterable[PartitionBatches]) -> None:
-        """Map small partitions at once, unless a contract or a group makes other records of them."""
+        """Map small partitions at once, unless a contract or a group changes their records."""
         readings = [reading for reading in small if reading.fetched]
         if len(readings) < 2 or not self._partitions.maps_as_read:
             return
@@ -278,9 +283,10 @@ class Reader:
             reading.mapped = of_reading
 
     def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
-        """Store small partitions in one transaction, for some time. What must follow the commit follows it.
+        """Store small partitions in one transaction, for some time. The effects that must follow the commit come after it.
 
-        A partition that must be read again ends the transaction, because of equal keys the value of the later partition counts.
+        A partition that must be read again ends the transaction, because for equal keys the value of the later partition
+        counts.
         """
         until = self._clock() + _TOGETHER_SECONDS
         stored: list[tuple[Partition, StoredPartition]] = []
@@ -327,16 +333,8 @@ class Reader:
         """
         return self._acknowledger.acknowledge()
 
-    def notices(self) -> list[OperatorNotice]:
-        """Return the notices for the operator. Thread-safe."""
-        return self._failures.notices()
-
-    def unacknowledged(self, partition: str) -> OperatorNotice | None:
-        """Return why the connector can't acknowledge a partition, such as an unmovable file, or None. Thread-safe."""
-        return self._failures.of_partition(partition)
-
     def health(self) -> SourceHealth | None:
-        """Return the state of the source's connection; None if it has none that stays open. Thread-safe."""
+        """Return the state of the source's connection; None if it has no connection that stays open. Thread-safe."""
         return connector_health(self.pipeline, self.connector)
 
     def _list_partitions(self) -> Iterable[Partition]:

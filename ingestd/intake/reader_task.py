@@ -30,15 +30,16 @@ _FULL_DISK_SECONDS = 10.0
 """Time until an acknowledgement that could not be stored is repeated."""
 _LONGEST_RETRY_SECONDS = 86_400.0
 _LOOKUP_SECONDS = 5.0
-"""Time between two looks at the files of lookups."""
+"""Time between two checks of the files of lookups."""
 _GRIDS_SECONDS = (10.0, 1.0)
-"""Rescans are due at whole multiples of the first of these that is short enough, so that one call of a thread makes many."""
+"""Rescans are due at whole multiples of an interval: the first of these that is short enough. So one call of a thread makes
+many rescans."""
 
 
 class MadePass(NamedTuple):
     """A pass, and what followed it.
 
-    ``ready``: the seconds until a file is ready; ``rescan``: those until the next rescan; ``acknowledged``: the result of
+    ``ready``: the seconds until a file is ready; ``rescan``: the seconds until the next rescan; ``acknowledged``: the result of
     `acknowledge`.
     """
 
@@ -100,7 +101,7 @@ class ReaderTask:
         self._wakeup.notify()
 
     def pause(self, paused: bool) -> None:
-        """Do not read until the pause ends. Then a source without a schedule is read, and one that missed a run."""
+        """Do not read until the pause ends. Then the source is read if it has no schedule, or if it missed a run."""
         self.reader.pause(paused)
         if not paused:
             self.wake(read=self._watched)
@@ -125,7 +126,8 @@ class ReaderTask:
                 if self.reader.is_paused:  # a pass that is due meanwhile is made when the pause ends
                     self._to_read, read_at = self._to_read or read_at is not None, None
                 elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
-                    read_at = self._not_before  # also if a schedule asks earlier: the source asked for the wait
+                    # Even if the schedule is due earlier, because the source asked for the wait.
+                    read_at = self._not_before
                 elif self._to_read:
                     read_at, acknowledged = await self._read()
                 if acknowledged is None:
@@ -143,7 +145,7 @@ class ReaderTask:
 
     @property
     def watches_lookups(self) -> bool:
-        """Whether a changed file of a lookup wakes the source; a scheduled one reads the files when it is due."""
+        """Whether a changed file of a lookup wakes the source; a scheduled source reads the files when it is due."""
         return self._watched and bool(self.reader.lookups)
 
     async def watch_lookups(self) -> None:
@@ -211,7 +213,7 @@ class ReaderTask:
         await self.guarded("closing", self.reader.connector.close)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
+        """Call the source after its earlier call has ended, even if the caller of the earlier call was cancelled."""
         await self.turn.acquire()
         try:
             future = await self._threads.start(lambda: self.pipeline, call)
@@ -229,7 +231,7 @@ class ReaderTask:
             stack.enter_context(connector.listen(lambda: self.wake(read=True)))
 
     async def _read(self) -> tuple[float | None, bool | None]:
-        """Make one pass; return the loop time of the next one, unless a wake-up or a rescan comes before; None: never.
+        """Make one pass; return the loop time of the next pass, if no wake-up or rescan comes before; None: there is none.
 
         Also return the result of `acknowledge` after the pass; None if a full disk ended the pass.
         """
@@ -293,8 +295,8 @@ class ReaderTask:
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        # Nothing is acknowledged before the entries of this pass are, and that wakes this task. Until then the delivery, which
-        # sends them now, needs the interpreter and the state file.
+        # No partition can be acknowledged before the entries of this pass are acknowledged, which wakes this task. Until then
+        # the delivery, which sends these entries now, needs the interpreter and the state file.
         is_pending = bool(report.read) and all(run.created or run.updated or run.removed for run in report.read)
         return MadePass(report, connector.waiting(), rescan, is_pending or self.acknowledge())
 

@@ -1,4 +1,4 @@
-"""A mirror's intake that records what each partition's reading contained."""
+"""A mirror's intake that records the content of each partition's reading."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PAGE = 65_536
 class PartitionReading(msgspec.Struct, kw_only=True):
     """The reading of a partition that had something to read. ``failure``: why it ended early, or empty.
 
-    ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal one, in
-    whatever batches it was read. ``notice``: what it guessed or skipped, such as keys with several values.
+    ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal digest, for any
+    division into batches. ``notice``: a sentence on guesses and omissions of the reading, such as keys with several values.
     """
 
     records: int = 0
@@ -37,7 +37,7 @@ class PartitionReading(msgspec.Struct, kw_only=True):
 
     @property
     def content(self) -> str:
-        """The digest of what was read so far."""
+        """The digest of the records that were read so far."""
         parts = (self._entries.hexdigest(), self._rejects.hexdigest(), self._seen.hexdigest(), str(self.records))
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
@@ -51,7 +51,8 @@ class PartitionReading(msgspec.Struct, kw_only=True):
     def end(self, seen: Snapshot | None, summary: RunSummary) -> None:
         """Add the row hashes of a complete snapshot, and the counts."""
         if seen is not None:
-            _update(self._seen, seen.hashes.sort())
+            for part in seen.hashes.ranges():
+                _update(self._seen, part.hashes)
         self.rejected += summary.rejected
         self.notice = summary.notice
 
@@ -82,7 +83,7 @@ class RecordedIntake:
         return getattr(self._intake, name)
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """See `IntakeStore.open_partition`."""
+        """See `PartitionOpener.open`."""
         state = self._intake.open_partition(pipeline, partition, sink, digest)
         self.digests[pipeline] = digest
         self.opened[pipeline].add(state.id)
@@ -91,7 +92,7 @@ class RecordedIntake:
     def begin_run(self, partition: int, *, snapshot: bool, **how: Any) -> int:
         """See `IntakeStore.begin_run`."""
         run = self._intake.begin_run(partition, snapshot=snapshot, **how)
-        if snapshot or partition not in self.readings:  # a whole reading replaces an earlier one with differences
+        if snapshot or partition not in self.readings:  # a whole reading replaces an earlier reading with differences
             self.readings[partition] = PartitionReading()
         self._runs[run] = self.readings[partition]
         return run

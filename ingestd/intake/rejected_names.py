@@ -1,4 +1,4 @@
-"""The entries that rejected records name. They keep their values: a rejected record is not absent."""
+"""The entries of rejected records. They keep their values: a rejected record is not absent."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.record import Batch, Position, Reject
 
 _UNREAD = 0x9E3779B97F4A7C15
-"""Distinguishes the hash of a record that the source could not read from that of a record with the same fields."""
+"""Distinguishes the hash of a record that the source could not read from the hash of a record with the same fields."""
 
 
 class RejectedNames:
     """Names the entries of the rejected records of one reading.
 
-    ``hashes``: those of records that the source could not read. They belong to the records of the reading, because an entry is
-    removed if no record has its hash. ``is_complete``: the key of each rejected record is known.
+    ``hashes``: the hashes of records that the source could not read. They belong to the records of the reading, because an
+    entry is removed if no record has its hash. ``is_complete``: the key of each rejected record is known.
     """
 
     def __init__(self, mapping: EntryMapping) -> None:
@@ -33,7 +33,7 @@ class RejectedNames:
         facts: Mapping[str, str],
         rejects: Sequence[tuple[Reject, int]],
     ) -> list[pl.DataFrame]:
-        """Return what those of the ``records`` name that the mapping rejected, as entries without values."""
+        """Return the entries of the ``records`` that the mapping rejected, without values."""
         if not rejects:
             return []
         rejected = hashes.is_in(pl.Series([row_hash for _, row_hash in rejects], dtype=pl.UInt64).implode())
@@ -44,10 +44,10 @@ class RejectedNames:
         return [found.entries]
 
     def of_source(self, batch: Batch, *, are_groups: bool) -> list[pl.DataFrame]:
-        """Return what the rejects of a batch name, as entries without values.
+        """Return the entries of the rejected records of a batch, without values.
 
-        A reason about one field leaves the texts of the other fields as they are. Without a field nothing is known: a line with a
-        surplus separator has texts in wrong fields. ``are_groups``: the rejects are groups, so their fields are known.
+        If the reason names one field, the texts of the other fields are valid. If it names no field, no text is valid: a line
+        with a surplus separator has texts in wrong fields. ``are_groups``: the rejects are groups, so their fields are known.
         """
         alike: dict[frozenset[str], list[Reject]] = {}
         for reject in batch.rejects:

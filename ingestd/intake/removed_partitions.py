@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from ingestd.core.errors import SourceUnavailable
+from ingestd.intake.notice import Failures
 from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.sqlite.runs.pruner import Pruner
 from ingestd.sdk import Connector, Holds
@@ -37,7 +38,7 @@ class RemovedPartitions:
         self._looked_until = 0
 
     def note_rejected(self) -> None:
-        """Look for rejected partitions at the next pass, because one was rejected."""
+        """Look for rejected partitions at the next pass, because a partition was rejected."""
         self._may_be_rejected = True
 
     def drop_rejections(self, listed: Container[str]) -> None:
@@ -52,7 +53,7 @@ class RemovedPartitions:
         self._failures.unchecked.keep_only({name for _, name in rejected})
         present = 0
         unlisted = (one for one in rejected if one[0] > self._looked_until and one[1] not in listed)
-        for identity, name, is_gone in self._checked(self._holder, unlisted):
+        for identity, name, is_gone in self._checked(self._holder, unlisted, self._failures.unchecked):
             if is_gone:
                 self._pruner.drop_rejected(identity)
                 self._emit(RejectionsDropped(by="", chosen=f"the removed file {name}", rejections=1))
@@ -66,12 +67,15 @@ class RemovedPartitions:
     def prune(self) -> None:
         """Delete rows that are no longer needed. The source is asked for a few old partitions."""
         if self._holder is not None:
-            for identity, _, is_gone in self._checked(self._holder, self._pruner.old_partitions(self._pipeline)):
+            old = self._pruner.old_partitions(self._pipeline)
+            for identity, _, is_gone in self._checked(self._holder, old, self._failures.unpruned):
                 if is_gone:
                     self._pruner.note_gone(identity)
         self._pruner.prune()
 
-    def _checked(self, holder: Holds, partitions: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+    def _checked(
+        self, holder: Holds, partitions: Iterable[tuple[int, str]], failures: Failures
+    ) -> Iterator[tuple[int, str, bool]]:
         """Yield (id, name, whether the source no longer has it) of some partitions; False if that is unknown."""
         for identity, name in partitions:
             is_gone = False
@@ -80,7 +84,7 @@ class RemovedPartitions:
             except SourceUnavailable:
                 return  # an unavailable source does not show whether it has a partition
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop other partitions
-                self._failures.report(self._failures.unchecked, name, error)
+                self._failures.report(failures, name, error)
             else:
-                self._failures.unchecked.clear(name)
+                failures.clear(name)
             yield identity, name, is_gone

@@ -1,4 +1,4 @@
-"""Passes over sources at rest: those that are due at the same moment are one call of a thread.
+"""Passes over sources at rest: all passes that are due at the same moment are made in one call of a thread.
 
 To resume a task and call a thread takes several times as long as a pass over an unchanged folder.
 """
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class RestingSource(Protocol[T]):
-    """A source that is read again at a moment, although nothing asks for it."""
+    """A source that is read again at a moment without another reason."""
 
     @property
     def pipeline(self) -> str:
@@ -37,7 +37,7 @@ class RestingSource(Protocol[T]):
 class Rescans(Generic[T]):
     """Makes passes at their moments. Belongs to one event loop.
 
-    A source that hangs delays no other source: a further thread continues with those that are left.
+    A source that hangs delays no other source: a further thread continues with the remaining sources.
     """
 
     def __init__(self, threads: SourceThreads) -> None:
@@ -46,7 +46,7 @@ class Rescans(Generic[T]):
         self._begun: asyncio.Queue[float] = asyncio.Queue()
 
     def add(self, source: RestingSource[T], at: float) -> None:
-        """Make a pass at the loop time ``at``, unless the source then says that it has no pass due at this moment."""
+        """Make a pass at the loop time ``at``, unless the source then has no pass that is due at this moment."""
         if at not in self._due:
             self._due[at] = []
             asyncio.get_running_loop().call_at(at, self._begun.put_nowait, at)
@@ -81,7 +81,10 @@ class Rescans(Generic[T]):
 
 
 class _Batch(Generic[T]):
-    """Passes one after the other. ``left`` is shared with the batch of a further thread. ``count``: those that ended."""
+    """Passes one after the other.
+
+    ``left`` is shared with the batch of a further thread. ``count``: the number of passes that ended.
+    """
 
     def __init__(self, left: deque[RestingSource[T]]) -> None:
         self._left = left

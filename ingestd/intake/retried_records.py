@@ -1,4 +1,4 @@
-"""Retried records that the source does not repeat: mapped as they are stored with their rejections."""
+"""Retried records that the source does not repeat: they are mapped from the text that is stored with their rejections."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ class Run:
 
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
-    snapshot. ``hashes``: see `Difference`. ``prepared`` returns a batch that was mapped before, if it was. ``clock``: monotonic
-    seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why all records of the last
-    batch are rejected, because they lack a field. ``sha256``: of the file, if its source states it.
+    snapshot. ``hashes``: see `Difference`. ``prepared`` returns the result of a batch that was mapped before, if there is one.
+    ``clock``: monotonic seconds. ``first_reject``: location and reason of the first rejected record. ``batch_rejection``: why
+    all records of the last batch are rejected, because they lack a field. ``sha256``: of the file, if its source states it.
     ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the rest of the time of `take`.
     """
 
@@ -74,7 +74,7 @@ class Run:
         self._mapping = mapping
         self._partition = partition
         self._state = state
-        # What another partition has taken over can't be read again.
+        # Entries that another partition has taken over can't be read again.
         self._whole = whole or state.snapshot is None or not partition.replayable
         self._guard = guard
         self._groups = groups
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """The time since the run was created, with that of its source."""
+        """The time since the run was created, including the time of its source."""
         return self._clock() - self._began
 
     def load_sections(self) -> dict[bytes, int]:
@@ -136,7 +136,7 @@ class Run:
         return self._take_groups(run, batch, self._groups)
 
     def _take_groups(self, run: int, batch: Batch, groups: GroupStage) -> RunSummary | None:
-        """Add a batch to its groups, and map them after the last one."""
+        """Add a batch to its groups, and map the groups after the last batch."""
         if not self._partition.snapshot:
             raise SourceBroken(
                 "This source yields only new records, and the aggregates of a group need all records. Remove the setting group."
@@ -159,7 +159,8 @@ class Run:
     def _map(self, run: int, batch: Batch, *, read: int, absent: AbsentField | None = None) -> RunSummary | None:
         """Compare, map and store a batch.
 
-        ``read``: the number of records of the source that were not counted yet. ``absent``: the field that rejects them.
+        ``read``: the number of records of the source that were not counted yet. ``absent``: the missing field for which they
+        are rejected.
         """
         prepared = self._prepared(batch)
         hashes = self._mapping.row_hashes(batch.records, batch.facts) if prepared is None else prepared.hashes
@@ -206,7 +207,7 @@ class Run:
             )
         seen = self._difference.seen() if self._partition.snapshot else None
         if seen is not None and self._unread:
-            seen = Snapshot(hashes=pl.concat([seen.hashes, *self._unread]), sections=seen.sections)
+            seen = Snapshot(hashes=seen.hashes.plus(self._unread), sections=seen.sections)
         deletes = self._partition.deletes if self._names_all else "defer"
         return self._stored_by(
             lambda: self._mirror.finish_run(
@@ -256,10 +257,10 @@ class Run:
         self._last, self._cursor = batch, batch.cursor
 
     def _commit(self, run: int, batch: Batch) -> None:
-        """Store what was collected; the entries of a large snapshot are sorted first."""
+        """Store the collected entries; the entries of a large snapshot are sorted first."""
         entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
         is_large = self._stored + entries.height >= _ENTRIES_UNSORTED and not (batch.last and not self._sorter.height)
-        # While a field is absent, the reading may have to be rejected, and then nothing of it is delivered.
+        # While a field is absent, the reading may have to be rejected, and then none of its entries are delivered.
         is_undecided = self._absent.is_undecided and not batch.last
         if (is_large or is_undecided) and self._partition.snapshot and not self._partial:
             if entries.height:
@@ -305,7 +306,7 @@ class Run:
         return result
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
-        """Return the facts; their notice also states what the contract accepted."""
+        """Return the facts; their notice also states the differences that the contract accepted."""
         accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
         notices = [one for one in (facts.get(NOTICE, ""), self._silence.notice, *accepted) if one]
         return {**facts, NOTICE: " ".join(notices)} if notices else facts
@@ -353,7 +354,7 @@ def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Generator[Ba
 
 
 _MOST = 1_000_000
-"""Maximum number of positions, which bounds the memory. With more, a whole reading finds what was removed."""
+"""Maximum number of positions, which bounds the memory. With more, a whole reading finds the removed records."""
 
 
 class AmendedRecords:
@@ -384,7 +385,7 @@ class AmendedRecords:
         self._keys += keys
 
     def amendment(self, last: Batch) -> Amendment | None:
-        """Return what was collected until the last batch; None if its positions are row numbers."""
+        """Return the positions and keys that were collected until the last batch; None if positions are row numbers."""
         if last.positions.dtype != pl.String:
             return None
         empty = pl.Series("position", [], dtype=pl.String)

@@ -18,7 +18,7 @@ from ingestd.telemetry.catalogue.intake import (
 
 
 def run_events(pipeline: str, partition: Partition, run: Run, summary: RunSummary) -> Iterator[Event]:
-    """Yield what a run did, and why records of it are rejected."""
+    """Yield the events of a run: its result, and why records are rejected."""
     about = {"pipeline": pipeline, "partition": partition.name}
     held = summary.withheld
     if held is not None:

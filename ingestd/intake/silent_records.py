@@ -11,10 +11,10 @@ from ingestd.core.record import Batch
 
 
 class SilentRecords:
-    """Counts the mapped records of one reading without an entry. A rejected record is none of them.
+    """Counts the mapped records of one reading without an entry. Rejected records are not counted.
 
     ``gives_values``: an entry or a rejection was made, or a record is unchanged. ``notice``: after `take`, the sentence about a
-    reading without any value; empty: it has one.
+    reading without any value; empty if the reading has a value.
     """
 
     def __init__(self, mapping: Mapping) -> None:
@@ -24,7 +24,7 @@ class SilentRecords:
         self.notice = ""
 
     def add(self, records: pl.DataFrame, batch: Batch, mapped: Mapped) -> None:
-        """Add the mapped ``records`` of a batch, which may have others that are unchanged."""
+        """Add the mapped ``records`` of a batch, which may also have unchanged records."""
         self._count += mapped.valueless
         is_whole = records.height == batch.record_count
         if mapped.entries.height or mapped.rejects or not is_whole:

@@ -15,9 +15,9 @@ _NOTICES = 5
 class SourceFailures:
     """Why a source or its partitions can't be used. `notices` and `of_partition` are thread-safe.
 
-    Of the source: ``away``: it is not available; ``stops``: it can't be used as configured. Of partitions: ``unreadable``;
-    ``unmoved`` after a rejection; ``unacknowledged``; ``uncommitted``: the connector could not handle a commit; ``unchecked``: it
-    is unknown whether the source still has them.
+    For the source: ``away``: it is not available; ``stops``: it can't be used as configured. For partitions: ``unreadable``;
+    ``unmoved`` after a rejection; ``unacknowledged``; ``uncommitted``: the connector could not handle a commit; ``unchecked``:
+    it is unknown whether the source still has a rejected partition; ``unpruned``: the same for an old partition.
     """
 
     def __init__(self, pipeline: str, connector: Connector, emit: Emit) -> None:
@@ -27,7 +27,8 @@ class SourceFailures:
         now = connector.context.now
         self.away, self.stops = Failures(now), Failures(now)
         self.unreadable, self.unmoved = Failures(now), Failures(now)
-        self.unacknowledged, self.uncommitted, self.unchecked = Failures(now), Failures(now), Failures(now)
+        self.unacknowledged, self.uncommitted = Failures(now), Failures(now)
+        self.unchecked, self.unpruned = Failures(now), Failures(now)
 
     def report(self, failures: Failures, name: str, error: Exception) -> None:
         """Record a failure of the connector, and log it once for each reason, because it is retried often."""
@@ -41,10 +42,10 @@ class SourceFailures:
             self._emit(SourceStopped(pipeline=self._pipeline, sentence=sentence))
 
     def notices(self) -> list[OperatorNotice]:
-        """Return the notices for the operator."""
+        """Return the notices for the operator. Thread-safe."""
         # A table that can't be read stops the source; a file does not, and is rejected.
         stops = (self.stops,) if isinstance(self._connector, Holds) else (self.stops, self.unreadable)
-        unfinished = (self.unacknowledged, self.uncommitted, self.unmoved, self.unchecked)
+        unfinished = (self.unacknowledged, self.uncommitted, self.unmoved, self.unchecked, self.unpruned)
         groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (
             ("unavailable", (self.away,)), ("failed", stops), ("attention", unfinished),
         )  # fmt: skip
@@ -60,6 +61,6 @@ class SourceFailures:
         return known + connector_notices(self._pipeline, self._connector)
 
     def of_partition(self, partition: str) -> OperatorNotice | None:
-        """Return why the connector can't acknowledge a partition, such as an unmovable file, or None."""
+        """Return why the connector can't acknowledge a partition, such as an unmovable file, or None. Thread-safe."""
         known = self.unacknowledged.get(partition) or self.unmoved.get(partition)
         return OperatorNotice(pipeline=self._pipeline, sentence=known[0], since=known[1]) if known is not None else None

@@ -1,4 +1,4 @@
-"""A temporary file of data frames in numbered parts, for what a reading can't keep in memory.
+"""A temporary file of data frames in numbered parts, for data that a reading can't keep in memory.
 
 It is beside the state file and has no name, so nothing of it remains after a crash.
 """
@@ -17,7 +17,7 @@ from ingestd.core.errors import MirrorFull
 
 
 class SpillFile:
-    """Frames with equal columns, in ``parts`` parts. ``content``: its name in an error sentence, a plural.
+    """Frames with equal columns, in ``parts`` parts. ``content``: the name of the content in an error sentence, a plural.
 
     The file is created by the first `append`. Close it at the end of the reading.
     """
@@ -54,11 +54,19 @@ class SpillFile:
 
     def frames(self, part: int) -> Iterator[pl.DataFrame]:
         """Yield the frames of a part in the order of their appending."""
+        return (self.frame(part, number) for number in range(len(self._chunks[part])))
+
+    def frame(self, part: int, number: int) -> pl.DataFrame:
+        """Return a frame of a part by its number, from 0.
+
+        Raises:
+            LookupError: there is no such frame.
+        """
+        start, size = self._chunks[part][number]
         if self._file is None:
-            return
-        for start, size in self._chunks[part]:
-            self._file.seek(start)
-            yield pl.read_ipc_stream(io.BytesIO(self._file.read(size)))
+            raise LookupError("the file is closed")
+        self._file.seek(start)
+        return pl.read_ipc_stream(io.BytesIO(self._file.read(size)))
 
     def clear(self) -> None:
         """Remove all frames, and free their space."""

@@ -64,9 +64,9 @@ class SourceSupervisor:
         return tuple(task.reader for task in self._tasks.values())
 
     def add(self, readers: Sequence[Reader], *, scheduled: Collection[str]) -> None:
-        """Add readers; those of names in ``scheduled`` are read only when `wake` is called.
+        """Add readers; readers with a name in ``scheduled`` read only when `wake` is called.
 
-        A former reader with the same name is closed before the source of the new one is called.
+        A former reader with the same name is closed before the source of the new reader is called.
         """
         for reader in readers:
             former = self._ending.get(reader.pipeline)
@@ -81,7 +81,7 @@ class SourceSupervisor:
                 former=former,
             )
             reader.pause(reader.pipeline in self._paused)
-            # Replaced instead of changed, because other threads read it.
+            # The mapping is replaced instead of changed, because other threads read it.
             self._tasks = {**self._tasks, reader.pipeline: task}
             if self._group is not None:
                 self._start(self._group, task)
@@ -102,7 +102,7 @@ class SourceSupervisor:
             task.reader.stop()
         for name, task in removed.items():
             ending = asyncio.create_task(self._end(name, task), name=f"end of {name}")
-            # A late failure is that of the state file, which ends every other part, too.
+            # A late failure is a failure of the state file, which ends every other part, too.
             ending.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._ending[name] = (task, ending)
         endings = {self._ending[name][1] for name in removed}
@@ -142,7 +142,7 @@ class SourceSupervisor:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                # Without it the group would end with the last reader, and could take no new one.
+                # Without this task, the group would end with the last reader, and no reader could be added.
                 group.create_task(self._rescans.run(), name="rescans of sources at rest")
                 for task in self._tasks.values():
                     self._start(group, task)
@@ -176,7 +176,7 @@ class SourceSupervisor:
     def use_pauses(self, names: Collection[str]) -> None:
         """Pause the pipelines ``names``, and only these. A running pass ends at its next batch.
 
-        What would have been read meanwhile is read when the pause ends: the next scheduled run included.
+        Readings that were due during the pause are made when it ends, including a scheduled run.
         """
         self._paused = frozenset(names)
         for name, task in self._tasks.items():
@@ -213,13 +213,13 @@ class SourceSupervisor:
 
     def on_acknowledged(self, sink: SinkAddress | None = None) -> None:
         """Wake the sources of a sink's pipelines (None: all), because entries were acknowledged. Thread-safe."""
-        # The pipeline of a sink that is no longer configured may be any of those that are.
+        # If the pipeline of a sink is no longer configured, any configured pipeline may have taken it over.
         for task in self._by_sink.get(sink, self._tasks.values()) if sink is not None else self._tasks.values():
             task.wake(read=False)
 
     @property
     def paused(self) -> str:
-        """Why all pipelines wait, because the state file could not be written; empty if they do not."""
+        """Why all pipelines wait, because the state file could not be written; empty if they do not wait."""
         return self._pause.sentence
 
     def notices(self) -> tuple[OperatorNotice, ...]:

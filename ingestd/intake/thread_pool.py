@@ -25,7 +25,7 @@ FAST_SECONDS = 0.01
 """Within this time most calls over unchanged sources return. A further thread starts only after it."""
 
 SLOW_SENTENCE = (
-    f"A call of the source has made no progress for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores what was read. The"
+    f"A call of the source has made no progress for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores records. The"
     " other sources continue in other threads. If it does not end by itself, check that the file system or server that the source"
     " reads responds, and that the disk of the state file is not overloaded."
 )
@@ -47,7 +47,7 @@ class SourceThreads:
         self._executor = ThreadPoolExecutor(THREADS + SPARE_THREADS, thread_name_prefix="source")
         self._free = asyncio.Semaphore(THREADS)
         self._turn = asyncio.Semaphore(1)
-        """Held by the newest call while it may be a fast one."""
+        """Held by the newest call while the call may still be fast."""
         self._spare: list[_RunningCall] = []
         """Calls that do not count towards ``THREADS``."""
 
@@ -80,7 +80,7 @@ class SourceThreads:
         return [call.pipeline() for call in list(self._spare) if call.is_silent]
 
     def _look_at(self, call: _RunningCall) -> None:
-        """Give the call a thread of its own, and report it if it has made no step since the last look."""
+        """Give the call a separate thread, and report it if it has made no step since the last check."""
         loop = asyncio.get_running_loop()
         call.timer = loop.call_later(SLOW_SECONDS, self._look_at, call)
         if call not in self._spare:
@@ -130,6 +130,6 @@ class _RunningCall(msgspec.Struct, eq=False):
         return call()
 
     def has_progressed(self) -> bool:
-        """Return whether the call has made a step since it began, or since the last time that this was asked."""
+        """Return whether the call has made a step since it began, or since the last call of this method."""
         before, self.steps = self.steps, progress_of(self.thread)
         return self.steps != before

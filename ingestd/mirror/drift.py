@@ -9,7 +9,7 @@ A check begins, receives the content of the service in chunks, and ends with fin
 * A rejected entry is not drift, even after its rejection was dropped: the service is expected to lack it.
 * A key that was found in the service at adoption, and that no source has named, is not drift: the mirror follows the service.
   Any other key that no source has named was added by another program.
-* A finding has an effect only if the entry is still as it was compared.
+* A finding has an effect only if the entry has not changed since the comparison.
 
 The mirror also knows the *unexplained* entries of a sink: found in the service and never named by a source, or written by a
 pipeline that was removed or that now has another sink or source. Only a check removes them, and only if its caller has
@@ -23,14 +23,14 @@ from typing import Literal, TypeAlias
 import msgspec
 
 What: TypeAlias = Literal["added", "changed", "removed"]
-"""What another program did to the key."""
+"""The change of the key by another program."""
 
 DriftReaction: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
 """The reaction to the finding; empty: none."""
 
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""The unexplained entries that a check removes: none; those that this daemon certainly wrote; all."""
+"""The unexplained entries that a check removes: none; the entries that this daemon certainly wrote; or all."""
 
 Why: TypeAlias = Literal["found", "inactive", "elsewhere", "retired"]
 """Why no source explains an entry: it was found in the service; its pipeline is no longer configured, now writes another sink,
@@ -61,9 +61,9 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding. ``answer``: the reaction. ``changed_by``, ``changed_at``: who changed it and when, as the service says; empty and
-    None if it does not. Times are seconds since the epoch. The names of the members are part of the output of `ingestd drift
-    --json`.
+    finding. ``answer``: the reaction. ``changed_by``, ``changed_at``: who changed it and when, according to the service; empty
+    and None if the service does not say it. Times are seconds since the epoch. The names of the members are part of the output
+    of `ingestd drift --json`.
     """
 
     sink: str
@@ -87,7 +87,8 @@ class DriftStatus(msgspec.Struct, frozen=True, kw_only=True):
     ``at``: end of the last complete check (None: never); ``entries``: size of the sink then. ``failure``: why the last attempt,
     at ``tried_at``, was incomplete; empty if it was complete. ``unexplained``: number of unexplained entries.
     ``swept``: unexplained entries that this check removed. ``repaired``: entries that it sent again because the state file was
-    not the newest.
+    not the newest. ``undecided``: unexplained entries remain, and a check after the next delivery may show whether to
+    remove them.
     """
 
     tried_at: float
@@ -100,6 +101,7 @@ class DriftStatus(msgspec.Struct, frozen=True, kw_only=True):
     unexplained: int = 0
     swept: int = 0
     repaired: int = 0
+    undecided: bool = False
 
     @property
     def found(self) -> int:
@@ -116,3 +118,13 @@ class DriftPage(msgspec.Struct, frozen=True, kw_only=True):
 
 START = (0, "")
 """The start of the first page."""
+
+
+class SinkOwnership(msgspec.Struct, frozen=True, kw_only=True):
+    """Conditions for a comparison of a sink with its sources.
+
+    ``rejected``: number of rejections of its active pipelines. ``doubt``: see `ingestd.mirror.port.SinkStatus`.
+    """
+
+    rejected: int
+    doubt: str

@@ -9,15 +9,15 @@ Guarantees (suite: ``tests/contract``):
 
 * After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new one; calling
   the method again completes it. Long operations use several transactions, so that other writers can run between them.
-* The entries, the rejects and the cursor of a batch of an incremental partition become durable together. Those of a snapshot
-  become durable at the end of its run at the latest.
+* The entries, the rejects and the cursor of a batch of an incremental partition become durable together. For a
+  snapshot, they become durable at the end of its run at the latest.
 * Two open claims never contain the same key. A key with an older value in an open claim is not claimed again until that claim
   is acknowledged or released. This preserves the order for each key.
 * A segment's id is never reused, so it may be part of an idempotency key.
 * After a crash, the entries of open claims are pending again.
 
-This module has the values that both sides exchange; `ingestd.mirror.rejections` has those of rejections, and
-`ingestd.mirror.drift` those of drift checks. `ingestd.mirror.sqlite` has the stores with their methods.
+This module has the values that both sides exchange; `ingestd.mirror.rejections` has the values about rejections, and
+`ingestd.mirror.drift` the values about drift checks. `ingestd.mirror.sqlite` has the stores with their methods.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ import polars as pl
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Position
 from ingestd.mirror.drift import DriftStatus
+from ingestd.mirror.row_hashes import RowHashes
 
 Removal: TypeAlias = Deletes | Literal["defer"]
-"""What a complete reading does with entries that none of its records names: `Deletes`, or leave that to the next reading."""
+"""What a complete reading does with entries that none of its records names: a value of `Deletes`, or "defer": the next reading
+decides."""
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """The change that the service probably needs: a new entry, a changed entry, a removal."""
@@ -45,12 +47,12 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a complete reading, as row hashes.
 
-    ``hashes``: ``pl.UInt64``, one for each record, in any order; 8 MB for a million. ``sections``: the sections of the source,
-    ``digest`` (Binary) and ``records`` (UInt32) as of `ingestd.core.record.Section`. The row hashes are then in their order.
+    ``hashes``: one for each record, in any order; 8 MB for a million. ``sections``: the sections of the source, ``digest``
+    (Binary) and ``records`` (UInt32) see `ingestd.core.record.Section`. The row hashes are then in the order of the sections.
     None: not known.
     """
 
-    hashes: pl.Series
+    hashes: RowHashes
     sections: pl.DataFrame | None = None
 
 
@@ -83,9 +85,9 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run with entries that are stored but do not change the mirror.
 
     ``since``: when the hold of the partition began, in seconds since the epoch; a later run of the partition replaces the held
-    one and keeps it. ``state``: an ``approved`` run is being written, a ``discarded`` one is only remembered. ``records`` were
-    read. ``created``, ``updated`` and ``removed`` are the numbers of entries that it would change. The names of the members are
-    part of the output of `ingestd status --json`.
+    run and keeps this time. ``state``: an ``approved`` run is being written, a ``discarded`` run is only remembered.
+    ``records`` were read. ``created``, ``updated`` and ``removed`` are the numbers of entries that it would change. The names
+    of the members are part of the output of `ingestd status --json`.
     """
 
     run: int
@@ -102,16 +104,16 @@ class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """Why it is held, and how a person decides."""
-        decide = f"'ingestd approve {self.run}' delivers it; 'ingestd discard {self.run}' does not."
+        decide = f"'ingestd approve {self.run}' delivers it; 'ingestd discard {self.run}' deletes it."
         return " ".join((*self.reasons, decide))
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.
 
-    ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of
-    the held run that this run made obsolete, because it was written. ``notice``: what the reading guessed or skipped, only at
-    its end.
+    ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of the
+    held run that this run made obsolete, because it was written. ``notice``: a sentence on guesses and omissions of the
+    reading, only at its end.
     """
 
     id: int
@@ -122,7 +124,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     rejected: int
     valueless: int
-    """Records that were mapped, gave no entry, and were not rejected; all records if none of the reading gave a value."""
+    """Records that were mapped, gave no entry, and were not rejected; all records if no record of the reading gave a value."""
     collided: bool
     """The differences could not decide which record owns a key: read the whole partition again."""
     withheld: HeldRun | None = None
@@ -143,9 +145,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
-    ``positions``: those of the records that were read or found removed; None: there are too many. ``keys``: the entries that the
-    records produce or name now. ``kept``: positions of rejected records with unknown keys; the entries there stay.
-    ``is_complete``: it and the readings before it have found every change.
+    ``positions``: the positions of the records that were read or found removed; None: there are too many. ``keys``: the entries
+    that the records produce or name now. ``kept``: positions of rejected records with unknown keys; the entries there stay.
+    ``is_complete``: this reading and the readings before it have found every change.
     """
 
     positions: pl.Series | None
@@ -155,11 +157,11 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A rejection that an operator retries, as it is stored.
+    """A stored rejection that an operator retries.
 
-    ``id``: its number. ``facts``: those of the ``run`` that rejected it. ``row_hash`` (signed) is None if the source could not
-    read the fields: ``record`` then has its text. ``record`` is empty if another rejection with the same hash has it. ``entry``:
-    key, value and data type, if another pipeline had written the entry; ``record`` is then empty, too.
+    ``id``: its number. ``facts``: the facts of the ``run`` that rejected it. ``row_hash`` (signed) is None if the source could
+    not read the fields: ``record`` then has its text. ``record`` is empty if another rejection with the same hash has it.
+    ``entry``: key, value and data type, if another pipeline had written the entry; ``record`` is then empty, too.
     """
 
     id: int
@@ -178,7 +180,10 @@ class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteBatch(msgspec.Struct):
-    """What `IntakeStore.batch` has written. ``is_durable``: at its end; False: the state file failed, and all of it is undone."""
+    """The result of `IntakeStore.batch`.
+
+    ``is_durable``: True after its commit; False: the state file failed, and everything is undone.
+    """
 
     is_durable: bool = False
 
@@ -189,9 +194,9 @@ class WriteBatch(msgspec.Struct):
 class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
-    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
-    entries have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier
-    process has claimed. ``pending``: the entries that may be delivered, so without those of paused pipelines.
+    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its entries
+    have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier process has claimed.
+    ``pending``: the entries that may be delivered, so without entries of paused pipelines.
     """
 
     id: int
@@ -203,12 +208,25 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     claimed_before: int = 0
 
 
+class PartOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the values of a segment come from: a run that has read a partition of a pipeline.
+
+    ``file``: the name of the file, if the partition is a file. Nothing is known about removals of keys that no source has
+    named.
+    """
+
+    pipeline: str = ""
+    partition: str = ""
+    file: str = ""
+    run: int = 0
+
+
 class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
-    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are
-    all live items of the segment; False if the limits of the claim cut it. ``oldest``: the oldest segment that had one of their
-    keys while it was pending.
+    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are all live
+    items of the segment; False if the limits of the claim excluded some. ``oldest``: the oldest segment that had one of their
+    keys while it was pending. ``row_steps``: the rows of the items in ``origin``, see `encode_row_steps`.
     """
 
     segment: int
@@ -217,10 +235,12 @@ class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     oldest: int
     whole: bool = True
+    origin: PartOrigin = PartOrigin()
+    row_steps: bytes = b""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """Claimed pending entries. Their keys are disjoint from those of all other open claims.
+    """Claimed pending entries. No other open claim has any of their keys.
 
     ``is_complete``: no other entries of the sink were pending.
     """
@@ -298,9 +318,9 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits for delivery to a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
+    """The pending entries of a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
 
-    A retried or adopted entry, or one with another value, is in a new segment. Seconds since the epoch.
+    A retried or adopted entry, or an entry with another value, is in a new segment. Seconds since the epoch.
     """
 
     address: SinkAddress
@@ -309,7 +329,7 @@ class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last reading of a partition guessed or skipped. ``at``: when it began, seconds since the epoch."""
+    """A notice on guesses and omissions in the last reading of a partition. ``at``: when it began, seconds since the epoch."""
 
     partition: str
     at: float
@@ -319,11 +339,11 @@ class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a pipeline; times are seconds since the epoch.
 
-    ``notices``: the newest ones of its ``noticed`` partitions with a notice, of those that its source still has, and of the last
-    one that was read. ``within_deadband``: the number of entries with a value that differs from the last one read, within the
-    dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file or table is rejected for that.
-    ``unchanged``: the last run found the content that was read before; ``reading``, ``read_at``: the last run of that file or
-    table that had records, None if there is none.
+    ``notices``: the newest notices of the partitions that its source still has, and of the partition that was read last.
+    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a value that differs
+    from the last read value, within the dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file
+    or table is rejected for that. ``unchanged``: the last run found the content that was read before; ``reading``, ``read_at``:
+    the last run of that file or table with records, None if there is no such run.
     """
 
     name: str
@@ -342,7 +362,10 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The last run of a pipeline. ``started``: seconds since the epoch. The other members are as in `PipelineStatus`."""
+    """The last run of a pipeline.
+
+    ``started``: seconds since the epoch. The other members have the same meaning as in `PipelineStatus`.
+    """
 
     started: float
     failure: str
@@ -352,10 +375,10 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True):
 class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
 
-    ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty
-    for an entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none.
-    ``rejected``: the service rejected the value. ``row_hash``: that of the record (`Mapping.row_hashes`) as a signed integer.
-    ``digest``: that of the partition's mapping. ``delivered_at``: when the service acknowledged the request with the entry, by
+    ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty for an
+    entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none. ``rejected``:
+    the service rejected the value. ``row_hash``: the hash of the record (`Mapping.row_hashes`) as a signed integer. ``digest``:
+    the digest of the partition's mapping. ``delivered_at``: when the service acknowledged the request with the entry, by
     ``operation`` with ``status``; None if it is not known. Times are seconds since the epoch. ``last_read``: a later value of
     the source that was not sent, because it is within the dead-band; None: there is none.
     """
@@ -380,13 +403,3 @@ class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
     operation: str = ""
     status: int | None = None
     last_read: str | None = None
-
-
-class SinkOwnership(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions for a comparison of a sink with its sources.
-
-    ``rejected``: number of rejections of its active pipelines. ``doubt``: see `SinkStatus`.
-    """
-
-    rejected: int
-    doubt: str

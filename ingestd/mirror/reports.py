@@ -1,4 +1,4 @@
-"""What the mirror reports to people besides its status: partitions, cursors, former values and failed parts."""
+"""Reports of the mirror for people, besides its status: partitions, cursors, former values and failed parts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
     ``seen_at``: when the source named it first. ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``,
     ``ended_at``, ``facts``: the last reading with new content, None and 0 if there was none or it was pruned.
-    ``acknowledged_at``: when all of the last complete reading was delivered or rejected, and the connector was notified; None:
-    not yet. ``same_as``: a partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when it was
-    last found unchanged since; 0: never. ``failure``, ``failed_at``: why the last reading was incomplete; empty: it was
-    complete. ``pending`` and ``rejected``: numbers of undelivered entries and records.
+    ``acknowledged_at``: when the last complete reading was acknowledged to the connector; None: not yet. ``same_as``: a
+    partition of the pipeline that had the same content earlier; empty: none. ``again_at``: when it was last found unchanged
+    since; 0: never. ``failure``, ``failed_at``: why the last reading was incomplete; empty: it was complete. ``pending`` and
+    ``rejected``: numbers of undelivered entries and records.
     """
 
     pipeline: str
@@ -111,12 +111,12 @@ content was adopted · overwritten: a value that was found in the service was ov
 value before it."""
 
 FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", "found"]
-"""What became of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never sent.
-``found``: the daemon found it in the service."""
+"""The delivery of a former value. ``sent``: it was in a request without a response when it ended. ``pending``: it was never
+sent. ``found``: the daemon found it in the service."""
 
 
 class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that an entry had: of the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
+    """A former value of an entry: from the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
 
     Times are seconds since the epoch; None if they are not known. ``pipeline`` is empty for a value that was found in the
     service. ``run`` and ``ended_by`` are 0 if there was no run. ``ended_at``: when another value replaced it, or it was removed.

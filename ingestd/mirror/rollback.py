@@ -1,4 +1,4 @@
-"""Which runs a rollback undoes, and what it changes. The names of members are part of `ingestd rollback --json`."""
+"""The runs that a rollback undoes, and its changes. The names of members are part of `ingestd rollback --json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.core.clock import moment
 
 
 class RunSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs to roll back: one, or all that began at ``since`` (seconds since the epoch) or later.
+    """The runs to roll back: one run, or all runs that began at ``since`` (seconds since the epoch) or later.
 
     ``pipeline`` and ``sink`` (its name or id) limit them; empty: all.
     """
@@ -60,10 +60,11 @@ class LeftKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rollback(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rollback changes, or has changed.
+    """The changes of a rollback that is planned or done.
 
-    ``restored``: the number of entries that get a former value; ``removed``: those that the runs had created; ``created``: those
-    that they had removed. ``keys`` and ``left`` are the first ones; ``left_count`` is the number of all that are left.
+    ``restored``: the number of entries that get a former value; ``removed``: the number of entries that the runs had created;
+    ``created``: the number of entries that they had removed. ``keys``: the first changed keys. ``left``: the first keys that
+    are not changed; ``left_count``: the number of all of these.
     """
 
     runs: tuple[UndoneRun, ...]

@@ -1,1 +1,1 @@
-"""What a background process on a server needs, whatever it does: the notify socket, logs. Knows no domain."""
+"""Parts of any background process on a server, such as the notify socket and logs. The package knows no domain."""

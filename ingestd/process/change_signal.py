@@ -1,21 +1,18 @@
 """A signal that cannot be lost: waiters name the last change that they know, and any later change ends their wait.
 
 An `asyncio.Event` that is cleared, or replaced, loses a change that comes between reading a condition and waiting for it,
-because every `await` between the two lets other tasks run. Here a waiter reads `generation` first and the condition second::
-
-    while True:
-        known = signal.generation
-        if condition():
-            break
-        await signal.wait_past(known)
-
-A change after the first line makes `wait_past` return at once.
+because every `await` between the two lets other tasks run. Here a waiter reads `generation` first and the condition second, as
+`ChangeSignal.wait_until` does; a change after the first step makes `wait_past` return at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class ChangeSignal:
@@ -46,6 +43,14 @@ class ChangeSignal:
                 _wake(waiter)
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(_wake, waiter)
+
+    async def wait_until(self, found: Callable[[], T | None]) -> T:
+        """Return the result of the condition as soon as it is true. The condition is evaluated after each change."""
+        while True:
+            known = self._generation
+            if value := found():
+                return value
+            await self.wait_past(known)
 
     async def wait_past(self, generation: int, *, seconds: float | None = None) -> bool:
         """Wait until there was a change after ``generation``; return False if ``seconds`` pass first.

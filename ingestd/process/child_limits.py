@@ -14,12 +14,14 @@ NICE = 10
 _LIBRARIES_BYTES = 2 * 2**30
 # The units set it, because the check generates code, which their sandbox forbids to the children, too.
 _SKIP_CPU_CHECK = "POLARS_SKIP_CPU_CHECK"
-# What the runtime of libraries written in Rust and the interpreter print before they end for want of memory.
+# The texts that the interpreter, and the runtime of libraries in Rust, print before they end because memory is exhausted.
 _OUT_OF_MEMORY = (b"memory allocation of", b"capacity overflow", b"OutOfMemory", b"MemoryError")
 
 
 def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
-    """Limit the memory and the files of this process, for good; it writes no core dump and is killed first.
+    """Limit the memory and the files of this process until its end.
+
+    It writes no core dump, and the kernel kills it before other processes.
 
     ``memory_bytes``: private memory. ``output_bytes``: the size of a file that it writes.
     """
@@ -38,7 +40,7 @@ def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
 
 
 def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
-    """Limit what this process may use from now on for one file of ``file_bytes``, which its reader may map into memory.
+    """Limit the resources of this process for one file of ``file_bytes``, which its reader may map into memory.
 
     The next call replaces the limits. SIGXCPU ends a process that uses more than ``cpu_seconds``.
     """
@@ -56,7 +58,9 @@ def _permitted(limit: int, most: int) -> int:
 
 
 def child_environment(*packages: str | None) -> dict[str, str]:
-    """An environment that holds nothing of the parent's, above all no secret, but whether polars may check the processor.
+    """An environment without the variables of the parent, so without secrets.
+
+    Only the variable for polars' check of the processor is kept.
 
     ``packages``: the ``__file__`` of each package that the child imports. One thread, since more only take memory.
     """

@@ -1,4 +1,4 @@
-"""Python's search for reference cycles, which a program does without while it starts and ends.
+"""Python's search for reference cycles, which is off while a program starts and ends.
 
 The search goes through all objects again and again while they are created by imports, and once more at the end of the process.
 It would find almost nothing: imported modules stay, and the end of the process frees the rest.
@@ -15,7 +15,10 @@ _in_program = False
 
 
 def begin_program() -> None:
-    """Let this process end without a search, and let `paused` take effect. Tests and importers of a package do not call this."""
+    """Make this process end without a search, and let `paused` take effect.
+
+    Only programs call this, not tests or importers of a package.
+    """
     global _in_program  # noqa: PLW0603 - a property of the process, like the collector itself
     if not _in_program:
         _in_program = True
@@ -24,7 +27,7 @@ def begin_program() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Do without a search during the block, which imports modules; later searches leave out what exists at its end."""
+    """Switch the search off during the block, which imports modules. Later searches ignore objects that exist at its end."""
     if not (_in_program and gc.isenabled()):
         yield
         return

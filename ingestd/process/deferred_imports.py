@@ -1,7 +1,7 @@
 """Imports of large libraries that take effect at their first use.
 
-A command that finds nothing changed uses none of them, and ends before it could have imported them. The modules that use a
-library import it as usual, at their top, so that type checkers and import contracts see every import.
+A command that finds no changes needs none of these libraries, and ends in less time than their import takes. The modules that
+use a library import it as usual, at their top, so that type checkers and import contracts see every import.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _lock = threading.Lock()
 
 
 def defer_imports(*libraries: str) -> None:
-    """Import each of these top-level packages when one of its names is used. One that is imported already stays as it is.
+    """Import each of these top-level packages when one of its names is used.
 
-    To be called before the modules that import them. ``from library import name`` and ``import library.module`` import it at
-    once. Any thread may use it first. A library that can't be imported raises at its first use.
+    A package that is imported already does not change.
+
+    Call this before importing modules that import these packages. ``from library import name`` and ``import library.module``
+    import it at once. Any thread may use it first. A library that can't be imported raises at its first use.
     """
     _finder.libraries.update(libraries)
     if _finder not in sys.meta_path:
@@ -63,7 +65,7 @@ class _DeferredModule(ModuleType):
         # Outside the lock: another thread waits here for the import system's own lock until the import is complete.
         value = getattr(importlib.import_module(_undefer(self)), name)
         if not name.startswith("__"):
-            self.__dict__[name] = value  # the next use is that of a plain module
+            self.__dict__[name] = value  # the next use finds a plain module attribute
         return value
 
 

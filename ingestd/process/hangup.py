@@ -18,5 +18,5 @@ class EarlyHangup:
 
 
 def defer_hangups() -> None:
-    """Note each SIGHUP from now on, until the program sets a handler of its own. Use it on the main thread."""
+    """Note each SIGHUP from now on, until the program sets its own handler. Use it on the main thread."""
     signal.signal(signal.SIGHUP, EarlyHangup())

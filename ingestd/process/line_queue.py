@@ -101,7 +101,7 @@ class _DescriptorWriter(QueueListener):
     def _write(self, line: str) -> str:
         """Write a line, waiting for a reader that is slow; return why that failed, or nothing."""
         data = f"{line}\n".encode(errors="backslashreplace")
-        # What the last failure left of a line must not become the beginning of this one.
+        # The part of a line that the last failure left must not become the beginning of this line.
         rest = memoryview(b"\n" + data if self._is_torn else data)
         whole = len(rest)
         while rest:

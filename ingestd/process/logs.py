@@ -1,4 +1,4 @@
-"""The process's log: lines for a person on a terminal, JSON for whatever collects them, never a secret in either.
+"""The process's log: lines for a person on a terminal, JSON for programs that collect logs. Neither contains secrets.
 
 Logging never blocks, delays or ends the work that it reports: lines that cannot be written are dropped and counted
 (`line_queue`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
@@ -41,12 +41,11 @@ class _Unconfigured(logging.Formatter):
 def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, level: Level = "info") -> None:
     """Send structlog's events and the libraries' warnings to ``stream`` (standard error), one line an event.
 
-    ``json``: None means that a terminal gets lines for reading and everything else gets JSON. A JSON line holds
-    ``timestamp`` (UTC, milliseconds), ``level``, ``event`` and the event's fields; an exception is the field
-    ``exception``. ``level`` is for our own events; libraries that log by `logging` are logged from WARNING on. May be
-    called again; the last call holds. What is queued when the process exits is written for at most
-    ``FLUSH_SECONDS``. If the import of structlog is deferred, so is its configuration: until the first event
-    (`complete_configuration`) or warning of a library.
+    ``json``: None means that a terminal gets lines for reading and everything else gets JSON. A JSON line holds ``timestamp``
+    (UTC, milliseconds), ``level``, ``event`` and the event's fields; an exception is the field ``exception``. ``level`` is for
+    our own events; libraries that log by `logging` are logged from WARNING on. May be called again; the last call holds. When
+    the process exits, queued lines are written for at most ``FLUSH_SECONDS``. If the import of structlog is deferred, its
+    configuration is deferred, too, until the first event (`complete_configuration`) or warning of a library.
     """
     global _configuration  # noqa: PLW0603 - a process has one log
     target = stream if stream is not None else sys.stderr
@@ -60,7 +59,7 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
 
 
 _configuration: Callable[[], None] | None = None
-"""What is left of the last `configure_logs`."""
+"""The deferred part of the last `configure_logs`."""
 
 
 def complete_configuration() -> None:
@@ -129,7 +128,10 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
 
 
 def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
-    """Use another handler, and return what events are written to. A stream without a descriptor is written to directly."""
+    """Use another handler, and return the object to which events are written.
+
+    A stream without a descriptor is written to directly.
+    """
     global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
     root = logging.getLogger()
     root.removeHandler(_handler)
@@ -202,7 +204,7 @@ _LONGEST_FIELD = 16_384
 def _redact_field(value: object, name: str) -> object:
     if not isinstance(value, str):
         return redact(value, name)
-    # Redaction takes time in proportion to the text. A secret that the first cut divides is beyond the second one.
+    # Redaction takes time in proportion to the text. A secret that the first cut divides is removed by the second cut.
     return str(redact(value[: 4 * _LONGEST_FIELD], name))[:_LONGEST_FIELD]
 
 

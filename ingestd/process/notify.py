@@ -14,7 +14,7 @@ import msgspec
 
 
 class Notifier(msgspec.Struct, frozen=True, kw_only=True):
-    """Sends state to the service manager; does nothing where no service manager listens.
+    """Sends state to the service manager; does nothing if no service manager listens.
 
     ``address``: the socket's path, ``@`` for an abstract one, or empty. ``watchdog_seconds``: how often at the most the
     manager expects messages, or None.

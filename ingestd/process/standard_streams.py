@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class _Output(io.FileIO):
-    """A standard stream that fails at most once: after a failure, what is written is dropped.
+    """A standard stream that fails at most once: after a failure it drops all data.
 
-    Otherwise what the failed write left in the buffer would fail again, with a traceback, when the process exits.
+    Otherwise the data that the failed write left in the buffer would fail again, with a traceback, when the process exits.
     """
 
     def __init__(self, descriptor: int, *, silent: bool) -> None:
@@ -48,15 +48,15 @@ class _Output(io.FileIO):
 def open_standard_streams() -> None:
     """Make the standard streams usable whatever the process was started with; see `output_failure`.
 
-    A stream that is closed becomes /dev/null: otherwise the next file that is opened, a database say, becomes standard error,
-    and a library's message goes into it.
+    A stream that is closed becomes /dev/null: otherwise the next file that is opened, such as a database, becomes standard
+    error, and the messages of libraries are written into it.
     """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
-    # What a test has put in the place of a stream is left alone.
+    # A stream that a test has replaced is not touched.
     if sys.stdout is sys.__stdout__:
         sys.stdout = _stream(1, sys.stdout, silent=False)
     if sys.stderr is sys.__stderr__:

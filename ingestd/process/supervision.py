@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -88,7 +88,7 @@ async def keep_running(
 
 
 def one_line(error: BaseException) -> str:
-    """The exception's class and message in one line; of a group, those of its first exception."""
+    """The exception's class and message in one line; for an exception group, of its first exception."""
     error = next(leaves(error))
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
@@ -101,3 +101,13 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
             yield from leaves(part)
     else:
         yield error
+
+
+async def finish_within(seconds: float, tasks: set[asyncio.Task[Any]]) -> None:
+    """Wait at most ``seconds`` for tasks, then cancel them and wait for their end."""
+    if running := {task for task in tasks if not task.done()}:
+        _, late = await asyncio.wait(running, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)

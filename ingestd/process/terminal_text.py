@@ -17,7 +17,10 @@ def terminal_line(text: str) -> str:
 
 
 def safe_line(text: str) -> str:
-    """Return ``text`` as `terminal_line` does, without secrets. They are masked first: an escape inside one would hide it."""
+    """Return ``text`` as `terminal_line` does, without secrets.
+
+    They are masked first: an escape inside a secret would hide it.
+    """
     return terminal_line(redact_text(text))
 
 

@@ -57,7 +57,10 @@ def system_units(root: Path) -> Mapping[Path, str]:
 
 
 def user_units(environment: Mapping[str, str], home: Path) -> Mapping[Path, str]:
-    """Return the units for the service manager of one user: by path, without what only the system's manager can do."""
+    """Return the units for the service manager of one user, by path.
+
+    Settings that only the manager of the system can apply are left out.
+    """
     folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "systemd/user"
     units: dict[Path, str] = {}
     for path, found in _files(Path("/")):

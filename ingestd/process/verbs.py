@@ -22,11 +22,11 @@ _COMPARED = 300
 """The most characters of an unknown verb that are compared with the verbs."""
 
 OUTPUT_UNWRITABLE = 73
-"""EX_CANTCREAT: what the command prints could not be written; what it was asked to do may have been done."""
+"""EX_CANTCREAT: the output of the command could not be written; its work may have been done."""
 
 
 class Verbs(click.Group):
-    """Finds each verb in the module of its name, under the same name. A subclass says which there are, and where."""
+    """Finds each verb in the module of its name, under the same name. A subclass lists the verbs and their modules."""
 
     verbs: ClassVar[Mapping[str, str]]
     """The beginning of each verb's help, in the order in which a newcomer meets them: a list then imports no verb."""
@@ -42,17 +42,17 @@ class Verbs(click.Group):
         return super().__call__(*args, **kwargs)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """As click does it, with standard streams that are open and fail at most once."""
+        """Do the same as click, with standard streams that are open and fail at most once."""
         open_standard_streams()
         return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """As click does it. It prints the help and the version, so an output that fails is reported like that of a verb."""
+        """Do the same as click, which prints the help and the version here. Report an output that fails as a verb does."""
         with _reported_output():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb. If standard output is closed or full, say so without a traceback."""
+        """Run the verb. If standard output is closed or full, report that without a traceback."""
         with _reported_output():
             return super().invoke(ctx)
 
@@ -85,7 +85,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it. The error about an unknown verb names the nearest one."""
+        """Do the same as click. The error about an unknown verb names the nearest one."""
         word = args[0]
         if word in self.verbs or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -100,7 +100,7 @@ class Verbs(click.Group):
 def _reported_output() -> Iterator[None]:
     """End with a sentence and an exit code if standard output can't be written.
 
-    A reader that has ended (``| head -1``) needs no message: the exit code is that of a program ended by SIGPIPE.
+    A reader that has ended (``| head -1``) needs no message: the exit code is the same as of a program that SIGPIPE ends.
     """
     try:
         yield

@@ -54,7 +54,7 @@ from ingestd.core.errors import (
     SourceUnmounted,
 )
 from ingestd.core.json_depth import require_depth
-from ingestd.core.phrases import counted, nearest, shortened
+from ingestd.core.phrases import counted, first_names, nearest, shortened
 from ingestd.core.record import (
     CHILD_OF,
     NOTICE,
@@ -139,6 +139,7 @@ __all__ = [
     "Watches",
     "child_environment",
     "counted",
+    "first_names",
     "limit_process",
     "limit_work",
     "mark_last",

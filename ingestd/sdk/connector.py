@@ -1,6 +1,6 @@
 """The connector contract: two methods that every connector implements, and optional methods and capabilities.
 
-An optional method has a result that means nothing, such as no notices. A capability changes what the runtime does.
+The default of an optional method has no effect, such as an empty list of notices. A capability changes what the runtime does.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ConnectionHealth:
     """The state of a connection to a source, for `ingestd status` and the metrics.
 
     ``sentence``: what an operator should know, without a secret. ``connected_since``: seconds since the epoch; None: not
-    connected. ``lag_seconds``: how old the oldest message is that was not read yet; None: unknown. ``dropped``: messages that the
-    source could not give to the connector, since the daemon started. ``stays_connected``: False if a connection is open during a
-    reading only; then it is not reported that there is none.
+    connected. ``lag_seconds``: the age of the oldest unread message; None: unknown. ``dropped``: messages that the source could
+    not give to the connector, since the daemon started. ``stays_connected``: False if a connection is open during a reading
+    only; then a missing connection is not reported.
     """
 
     sentence: str
@@ -44,7 +44,7 @@ class ConnectionHealth:
 class Step:
     """The result of one named check of a source; ``sentence`` states what was found, or what to do.
 
-    ``fields``: those that its records have now, as a sample. The mapping is compared with them.
+    ``fields``: a sample of the fields that its records have now. The mapping is compared with them.
     """
 
     name: str
@@ -59,7 +59,7 @@ WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFile:
-    """A file that is not read as it is now; ``sentence`` states why."""
+    """A file that is not read in its present state; ``sentence`` states why."""
 
     name: str
     reason: WaitingReason
@@ -67,7 +67,7 @@ class WaitingFile:
 
 
 CursorMove: TypeAlias = Literal["rewind", "backfill", "cancel"]
-"""What `Connector.move_cursor` does: go back, begin a backfill, or cancel it."""
+"""The moves of `Connector.move_cursor`: go back, begin a backfill, or cancel it."""
 
 
 class Connector(ABC):
@@ -83,8 +83,12 @@ class Connector(ABC):
     """The version of this contract that the connector was written for; other versions are refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
+    confirms_delivery: ClassVar[bool] = False
+    """True if `acknowledge` only confirms to a sender that its data was delivered. Otherwise the source may then lack the
+    records that were read, so with a standby `acknowledge` waits until the state file was shipped."""
     memory_grows: ClassVar[str] = ""
-    """A sentence: why a reading needs more memory if the source is larger. Empty: it does not; `MemoryConformance` tests that."""
+    """A sentence: why a reading needs more memory if the source is larger. Empty: a reading needs no more memory;
+    `MemoryConformance` tests that."""
 
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
@@ -94,9 +98,9 @@ class Connector(ABC):
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources have no files
         """Return the files that a source with these ``Options`` reads; nothing if it has no files.
 
-        A connector that removes files keeps those which `SourceContext.other_readers` returns another pipeline for. Two
-        pipelines with equal claims are a configuration error if one of them removes files. Must not open anything and must
-        not raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
+        A connector that removes files keeps files for which `SourceContext.other_readers` returns another pipeline. Two
+        pipelines with equal claims are a configuration error if one of them removes files. Must not open anything and must not
+        raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
         """
         return ()
 
@@ -104,7 +108,8 @@ class Connector(ABC):
     def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - most sources can be read at any time
         """Return why a source with these ``Options`` can't have a schedule with times, such as `every`; empty if it can.
 
-        A subscription must stay open: what arrives between two runs would be lost. Must not open anything and must not raise.
+        A subscription must stay open: messages that arrive between two runs would be lost. Must not open anything and must not
+        raise.
         """
         return ""
 
@@ -121,12 +126,12 @@ class Connector(ABC):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
         """Yield the batches after ``cursor``, the durable end of the last complete reading (None: never read).
 
-        A snapshot partition that was not changed since ``cursor`` yields nothing. One that was written again with the same
-        content yields one empty batch with ``unchanged``. One that changed, or was never read, is yielded as a whole. Or
-        `Batch.partial` batches hold the records that may have changed, and a later reading is whole again.
+        A snapshot partition that was not changed since ``cursor`` yields nothing. If it was written again with the same
+        content, it yields one empty batch with ``unchanged``. If it changed, or was never read, it is yielded as a whole.
+        Alternatively, `Batch.partial` batches hold the records that may have changed, and a later reading is whole again.
 
-        An incremental partition yields what follows ``cursor``, or nothing. The cursor of each batch becomes durable with the
-        batch.
+        An incremental partition yields the records after ``cursor``, or nothing. The cursor of each batch becomes durable with
+        the batch.
 
         The last batch of each reading has `Batch.last`; see `mark_last`. A reading that ends without it counts as interrupted.
 
@@ -142,17 +147,17 @@ class Connector(ABC):
         """Inform the sender of a batch before its `committed`: all of its records are rejected for this reason."""
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - most sources do nothing
-        """Release what the source keeps up to ``cursor``, such as the messages of a queue: the daemon has stored it.
+        """Release data that the source keeps up to ``cursor``, such as the messages of a queue: the daemon has stored it.
 
         Called after each batch of an incremental partition is durable, before the next batch is requested, in the thread that
         reads. The records may not be delivered yet. A call may be missing after a crash, or repeated: `read` gets the durable
-        cursor, and releases what is before it. An exception is reported and does not end the reading.
+        cursor, and releases data before it. An exception is reported and does not end the reading.
         """
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: B027 - most sources do nothing
         """Acknowledge that everything up to ``cursor`` was delivered or rejected; archive the file, for example.
 
-        Must be idempotent. ``partition`` is as `partitions` returned it. ``acknowledgement`` holds the results.
+        Must be idempotent. ``partition`` is the value that `partitions` returned. ``acknowledgement`` holds the results.
 
         Raises:
             AcknowledgeLater: the partition cannot be acknowledged yet; this method is called again.
@@ -163,11 +168,11 @@ class Connector(ABC):
 
     @property
     def moves_failed(self) -> bool:
-        """Whether `failed` may move a partition, so that a missing one does not show that a person has removed it."""
+        """Whether `failed` may move a partition, so that a missing partition does not prove that a person has removed it."""
         return False
 
     def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
-        """Forget what was read, so that the next pass yields it again; an operator requested a new mapping."""
+        """Forget which records were read, so that the next pass yields them again; an operator requested a new mapping."""
 
     def waiting(self) -> float | None:
         """Return the seconds until something that was seen, such as a growing file, may be ready; None: nothing."""
@@ -192,12 +197,12 @@ class Connector(ABC):
         `waiting` returns the seconds until more is to be read. ``cancel``: the cursor is without its backfill.
 
         Raises:
-            SourceBroken: the cursor can't be moved there; the sentence has the reason.
+            SourceBroken: the cursor can't be moved to this position; the sentence has the reason.
         """
         return None
 
     def pause_backfill(self, paused: bool) -> None:  # noqa: B027 - most sources have no backfill
-        """Have backfills wait because a run is held, or continue. Called before each reading of a partition."""
+        """Make backfills wait because a run is held, or let them continue. Called before each reading of a partition."""
 
     def setup_sql(self) -> str:
         """Return statements with comments that an administrator may execute; `ingestd database sql` prints them. Empty: none.
@@ -210,7 +215,10 @@ class Connector(ABC):
         return ""
 
     def health(self) -> ConnectionHealth | None:
-        """Return the state of the connection; None: none stays open. Called from any thread, at any time; must not block."""
+        """Return the state of the connection; None: no connection stays open.
+
+        Called from any thread, at any time; must not block.
+        """
         return None
 
     def notices(self) -> Iterable[str]:
@@ -249,7 +257,9 @@ class AcknowledgesTogether(Protocol):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Do what `Connector.acknowledge` does for each partition. Return what it would raise, or None, for each, in order.
+        """Do what `Connector.acknowledge` does for each partition.
+
+        Return the exception that it would raise, or None, for each partition, in order.
 
         After an unexpected exception, `Connector.acknowledge` is called for each.
         """
@@ -288,7 +298,10 @@ class Explains(Protocol):
 
 @runtime_checkable
 class Holds(Protocol):
-    """Capability: has partitions that come and go, such as files; data of missing ones is pruned. Else all are permanent."""
+    """Capability: has partitions that come and go, such as files; data of missing partitions is pruned.
+
+    Without this capability, all partitions are permanent.
+    """
 
     def holds(self, name: str) -> bool:
         """Return whether the source still has the partition ``name``, read or not.
@@ -335,7 +348,7 @@ class KnowsKey(Protocol):
 
 @runtime_checkable
 class ReadsCopies(Protocol):
-    """Capability: keeps a copy of what was read, such as an archived file; `ingestd trace --steps` reads it."""
+    """Capability: keeps a copy of the data that was read, such as an archived file; `ingestd trace --steps` reads it."""
 
     def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch | RecordUnreadable]:
         """Yield the partition ``name`` as it was read with these ``facts``; nothing if there is no copy. Nothing is moved.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from ingestd.process.durable_file import give, write_durably
 
 MAX_BYTES = 1024 * 1024
 """The largest content of a kept file."""
@@ -17,8 +18,8 @@ MAX_BYTES = 1024 * 1024
 class KeptFile:
     """One file of a connector. Backups contain it, and `ingestd restore` writes it again.
 
-    ``folder``: the private folder of the pipeline; None: there is none. ``unsaved``: contents that stay in memory by name, in a
-    process that only looks, such as `ingestd check`; None: `write` writes the file.
+    ``folder``: the private folder of the pipeline; None: there is none. ``unsaved``: contents by name, in memory, for a process
+    that must not write, such as `ingestd check`; None: `write` writes the file.
     """
 
     def __init__(self, folder: Path | None, name: str, *, unsaved: MutableMapping[str, bytes] | None) -> None:
@@ -68,8 +69,8 @@ class KeptFile:
     def write_first(self, content: bytes) -> bytes:
         """Store the content if there is none, and return what is stored.
 
-        Also a process that only looks, such as `ingestd check`, stores it: for what the other side must know before the source is
-        used first, such as a certificate.
+        Even `ingestd check` stores it. It is for content that the other side needs before the first use of the source, such as
+        a certificate.
 
         Raises:
             OSError: the file can't be written, or is larger than `MAX_BYTES`.
@@ -82,7 +83,9 @@ class KeptFile:
 
 @contextmanager
 def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
-    """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor. Neither of the two may be a link.
+    """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor.
+
+    Neither the folder nor its parent may be a link.
 
     ``create``: make missing folders, these two with mode 0700.
 
@@ -105,12 +108,14 @@ def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
             descriptor = os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
             opened.callback(os.close, descriptor)
             if made:
-                _give(descriptor, owner)
+                give(descriptor, owner)
         yield descriptor
 
 
 def read_kept(folder: int, name: str) -> bytes:
-    """Return the content of a kept file, at most one byte more than `MAX_BYTES`. No link is followed, and no pipe waited for.
+    """Return the content of a kept file, at most one byte more than `MAX_BYTES`.
+
+    It does not follow links and does not wait for pipes.
 
     Raises:
         OSError: the file can't be read, or is no regular file.
@@ -130,28 +135,12 @@ def write_kept(folder: Path, name: str, content: bytes, *, replace: bool = True)
     Raises:
         OSError: the file can't be written.
     """
-    part = f".{name}.{secrets.token_hex(8)}.part"
     with private_folder(folder, create=True) as parent:
-        try:
-            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                _give(handle, os.fstat(parent))
-                os.fsync(handle)
-            if replace:
-                os.replace(part, name, src_dir_fd=parent, dst_dir_fd=parent)
-            else:
-                with suppress(FileExistsError):  # another process was first
-                    os.link(part, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(part, dir_fd=parent)
-        os.fsync(parent)
+        write_durably(parent, name, content, replace=replace, owner=os.fstat(parent))
 
 
 def _make_folders(folder: Path) -> None:
-    """Create a folder and those above it. If root creates one, it belongs to the owner of the one above."""
+    """Create a folder and its parents. If root creates a folder, it belongs to the owner of its parent."""
     if folder.is_dir():
         return
     _make_folders(folder.parent)
@@ -159,8 +148,3 @@ def _make_folders(folder: Path) -> None:
     if os.geteuid() == 0:
         owner = folder.parent.stat()
         os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
-
-
-def _give(descriptor: int, owner: os.stat_result) -> None:
-    if os.geteuid() == 0:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -46,7 +46,7 @@ class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
         """Return the class called ``name``. No other plug-in is imported, so a broken plug-in does not affect the other plug-ins.
 
         Raises:
-            PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+            PluginUnusable: no plug-in has the name, two distributions both have one, or it can't be loaded.
         """
         points = _by_distribution(self.name, name, tuple(sys.path))
         if not points:
@@ -115,7 +115,7 @@ def load_connector(name: str) -> type[Connector]:
     """Return the connector called ``name``.
 
     Raises:
-        PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+        PluginUnusable: no plug-in has the name, two distributions both have one, or it can't be loaded.
     """
     found: type[Connector] = CONNECTORS.load(name)
     return found
@@ -129,7 +129,10 @@ def _found_on(_path: tuple[str, ...]) -> Any:  # of another class in Python 3.11
 
 @lru_cache(maxsize=256)
 def _by_distribution(group: str, name: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
-    """Return the plug-ins of a name. The name of a distribution is in a file that is parsed, and every pipeline asks."""
+    """Return the plug-ins of a name.
+
+    The name of a distribution is in a file that is parsed, so the result is cached, because every pipeline needs it.
+    """
     return {_distribution(point): point for point in reversed(tuple(_found_on(path).select(group=group, name=name)))}
 
 

@@ -1,4 +1,4 @@
-"""What the runtime gives a connector: names, clocks, files of its own and signals."""
+"""The context of a connector: names, clocks, private files and signals of the runtime."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ingestd.sdk.kept_file import KeptFile, private_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
-    """What the runtime gives a connector besides its options. ``pipeline``: the pipeline's name."""
+    """The context that the runtime gives a connector, in addition to its options. ``pipeline``: the pipeline's name."""
 
     pipeline: str
     base: Path
     """The folder of the configuration file; relative paths are resolved against it."""
     now: Callable[[], float]
-    """Returns seconds since the epoch, for times that are shown, stored, or compared with those of files.
+    """Returns seconds since the epoch, for times that are shown, stored, or compared with the times of files.
 
     Durations are measured with `elapsed`, because the clock may be set.
     """
@@ -34,7 +34,8 @@ class SourceContext:
     steady: Callable[[], float] | None = None
     """What `elapsed` returns; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
-    """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
+    """Make the source of the pipeline with this name be read now; without an effect if there is no such pipeline. May be called
+    from any thread."""
     other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
     """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -52,7 +53,9 @@ class SourceContext:
         return (self.steady or self.now)()
 
     def keep(self, name: str) -> KeptFile:
-        """Return a small private file for what must not be lost, such as a client id: it survives restarts and is in backups.
+        """Return a small private file for data that must not be lost, such as a client id.
+
+        It survives restarts and is in backups.
 
         A renamed pipeline keeps the file. In a process that only reads, such as `ingestd check`, the file is read, and changes
         stay in memory.
@@ -60,10 +63,10 @@ class SourceContext:
         return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
 
     def cache(self, name: str) -> Path | None:
-        """Return the path of a file beside the state file that only saves work; None if the runtime keeps nothing.
+        """Return the path of a cache file beside the state file; None if the runtime keeps no files.
 
         The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
-        another name of the pipeline: store in it to which cursor it belongs. Open it only in `Connector.read`.
+        another name of the pipeline: store in the file the cursor to which it belongs. Open it only in `Connector.read`.
 
         Raises:
             OSError: the folder or the file can't be created.

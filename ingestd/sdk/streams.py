@@ -21,7 +21,7 @@ _END_SECONDS = 1.5
 
 
 class WakeCall:
-    """What a library calls when there is something to read; without an effect while the source is not watched."""
+    """The function that a library calls when there is something to read; without an effect while the source is not watched."""
 
     def __init__(self) -> None:
         self._wake: Callable[[], None] = lambda: None

@@ -1,4 +1,4 @@
-"""The setting ``contract`` of a pipeline: the columns of its source, and what happens with other ones."""
+"""The setting ``contract`` of a pipeline: the columns of its source, and the reaction to other columns."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class ColumnSettings(SettingsPart):
 
 
 class ContractSettings(SettingsPart):
-    """The columns of a source, and what happens with other ones."""
+    """The columns of a source, and the reaction to other columns."""
 
     columns: dict[str, ColumnSettings] = Field(min_length=1, description="The columns by name.")
     new: Reaction = Field(
         default="accept",
-        description="What happens with a column that the contract lacks. accept: read on, with a notice in `ingestd status`; "
-        "hold: hold the run until `ingestd approve` or `ingestd discard`; reject: reject the file or table.",
+        description="The reaction to a column that the contract does not have. accept: continue, with a notice in "
+        "`ingestd status`; hold: hold the run until `ingestd approve` or `ingestd discard`; reject: reject the file or table.",
     )
     missing: Reaction = Field(
         default="reject",
-        description="What happens without a column of the contract: accept, hold or reject the file or table. An empty value "
+        description="The reaction to a missing column of the contract: accept, hold or reject the file or table. An empty value "
         "of a filled column: accept it, hold the run, or reject the record.",
     )
     retyped: Reaction = Field(
         default="reject",
-        description="What happens with a record with a value of another type: accept it, hold the run, or reject the record.",
+        description="The reaction to a record with a value of another type: accept it, hold the run, or reject the record.",
     )
 
     def contract(self) -> Contract:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ingestd.core.phrases import nearest
 from ingestd.settings.node import described_value
 from ingestd.settings.notation import Duration
+from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import Every, duration_seconds
 from ingestd.settings.validation import problem, validated
 
@@ -30,10 +31,8 @@ class DriftPlan(msgspec.Struct, frozen=True, kw_only=True):
     remove_added: bool = False
 
 
-class DriftNotation(BaseModel):
+class DriftNotation(SettingsPart):
     """Read the pipeline's sink periodically and compare it with the delivered values."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     mode: Mode = Field(
         default="report",
@@ -44,7 +43,10 @@ class DriftNotation(BaseModel):
     )
     added: Literal["keep", "remove"] = Field(
         default="keep",
-        description="What a repair does with keys that others have added. Set remove only if nothing else writes to the sink.",
+        description=(
+            "The reaction of a repair to keys that other programs or people have added. Set remove only if"
+            " nothing else writes to the sink."
+        ),
     )
 
 

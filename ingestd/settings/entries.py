@@ -15,11 +15,11 @@ from ingestd.core.mapping.conversion import ValueRules
 from ingestd.core.mapping.specification import ColumnSelection, name_parts
 from ingestd.core.mapping.typed import ExpressionError
 from ingestd.core.phrases import nearest
-from ingestd.settings.entry_texts import checked_by, data_type, template
+from ingestd.settings.entry_texts import data_type, template
 from ingestd.settings.entry_values import ValueSettings
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
-from ingestd.settings.validation import problem, refuse
+from ingestd.settings.validation import checked_by, problem, refuse
 
 if TYPE_CHECKING:
     from ingestd.core.mapping.compiler import Compiler
@@ -220,11 +220,11 @@ class EntrySettings(SettingsPart):
         examples=[{"remark": "text"}],
     )
     values: ValueSettings | None = Field(
-        default=None, validate_default=True, description="What becomes of the value before it is an entry."
+        default=None, validate_default=True, description="The conversions of the value before it becomes an entry."
     )
     optional: tuple[Text, ...] = Field(
         default=(),
-        description="Names of this mapping that the source may lack. If no record of a reading has one of the other names, the "
+        description="Names of this mapping that the source may lack. If another name is in no record of a reading, the "
         "reading is rejected.",
         examples=[["remark"]],
     )

@@ -1,11 +1,8 @@
-"""Validators of the texts in an entry mapping: templates, data types and texts that a function of the core checks."""
+"""Validators of the texts in an entry mapping: templates and data types."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-
-from pydantic import AfterValidator
 
 from ingestd.core.mapping import TemplateError, parse_template
 from ingestd.settings.validation import problem
@@ -30,19 +27,6 @@ def data_type(text: str) -> str:
             "Expected a data type such as scalar, text or datetime: a letter, then at most 63 letters, digits, '_', '.' or '-'."
         )
     return text
-
-
-def checked_by(check: Callable[[str], object]) -> AfterValidator:
-    """Return a validator of texts that ``check`` accepts, or refuses with a sentence in a ValueError."""
-
-    def validator(text: str) -> str:
-        try:
-            check(text)
-        except ValueError as error:
-            raise problem(str(error), getattr(error, "position", None)) from None
-        return text
-
-    return AfterValidator(validator)
 
 
 def without_nul(text: str) -> str:

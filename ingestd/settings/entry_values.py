@@ -12,10 +12,10 @@ from ingestd.core.mapping import parse_template
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRules
 from ingestd.core.mapping.number import decimal_of
 from ingestd.core.mapping.unit import UnitError, unit_conversion
-from ingestd.settings.entry_texts import checked_by, template, without_nul
+from ingestd.settings.entry_texts import template, without_nul
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import known_timezone
-from ingestd.settings.validation import problem
+from ingestd.settings.validation import checked_by, problem
 
 
 def _check_pattern(text: str) -> None:
@@ -101,7 +101,9 @@ class DateSettings(SettingsPart):
         "rejected.",
         examples=["Europe/Berlin"],
     )
-    to: Zone | None = Field(default=None, description="The time zone of the entry; default: that of the source.")
+    to: Zone | None = Field(
+        default=None, description="The time zone of the entry; default: the time zone of the source."
+    )
 
 
 class PadSettings(SettingsPart):
@@ -115,11 +117,11 @@ class PadSettings(SettingsPart):
 
 
 class ValueSettings(SettingsPart):
-    """What becomes of a value, in this order. Each rule gives an exact result or rejects the record."""
+    """The conversions of a value, in this order. Each rule gives an exact result or rejects the record."""
 
     trim: bool = Field(default=False, description="Whether white space around the value is removed.")
     missing: tuple[str, ...] = Field(
-        default=(), description="Values that mean that there is none; they make no entry.", examples=[["", "n/a", "-"]]
+        default=(), description="Texts that mean a missing value; they make no entry.", examples=[["", "n/a", "-"]]
     )
     case: Literal["upper", "lower"] | None = Field(default=None, description="Convert letters: upper or lower.")
     one_of: tuple[Text, ...] | dict[str, Annotated[str, AfterValidator(without_nul)]] | None = Field(

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.settings.node import described_value
+from ingestd.settings.part import SettingsPart
 from ingestd.settings.validation import problem, validated
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 
-class GuardNotation(BaseModel):
+class GuardNotation(SettingsPart):
     """Hold a run with one of these effects until `ingestd approve` or `ingestd discard`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     removed: Percent | None = Field(
         default=DEFAULT_GUARD.removed_percent,
-        description="Percent of the entries; a run that removes as many is held. null: any.",
+        description="Percent of the entries; a run that removes at least this share is held. null: no limit.",
         examples=[10],
     )
     changed: Percent | None = Field(
         default=DEFAULT_GUARD.changed_percent,
-        description="Percent of the entries; a run that changes as many is held. Default: any.",
+        description="Percent of the entries; a run that changes at least this share is held. Default: no limit.",
         examples=[30],
     )
     factors: Percent | None = Field(
         default=DEFAULT_GUARD.factors_percent,
-        description="Percent of the entries with a number, or of the numbers that a run changes; a run that multiplies as many "
-        "by one factor is held, if the factor converts between two units, changes the sign or is a power of ten. null: any.",
+        description="Percent of the entries with a number, or of the numbers that a run changes; a run that multiplies at "
+        "least this share by one factor is held, if the factor converts between two units, changes the sign or is a power of "
+        "ten. null: no limit.",
     )
     minimum: int = Field(
         default=DEFAULT_GUARD.minimum,
         ge=1,
-        description="A percentage applies only to at least this many: entries, entries with a number, or changed numbers.",
+        description=(
+            "The minimum for a percentage: it applies only if there are at least this number of entries, entries"
+            " with a number, or changed numbers."
+        ),
     )
     empty: bool = Field(default=DEFAULT_GUARD.empty, description="Hold a reading without any record.")
     types: bool = Field(default=DEFAULT_GUARD.types, description="Hold a run that changes the data type of an entry.")

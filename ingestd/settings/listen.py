@@ -14,6 +14,7 @@ from ingestd.settings.validation import problem
 from ingestd.wire.hosts import is_loopback
 
 _TOKEN = r"[!-~]{16,512}"  # noqa: S105 - a pattern
+_URL = r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[!-\"$->@-~]*)?"
 _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 
 
@@ -56,6 +57,14 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     return lowered
 
 
+def _page_url(url: str) -> str:
+    if not re.fullmatch(_URL, url):
+        raise problem(
+            "Expected an address such as https://bench-3.example/ingestd, without a user, a query or a fragment."
+        )
+    return url.rstrip("/")
+
+
 class ListenSettings(SettingsPart):
     """Where the running daemon serves its metrics, its health and its page."""
 
@@ -79,6 +88,13 @@ class ListenSettings(SettingsPart):
         default=(),
         description="Names by which browsers reach the listener. IP addresses and localhost are always accepted.",
         examples=[["bench-3.example"]],
+    )
+
+    url: Annotated[str, AfterValidator(_page_url)] | None = Field(
+        default=None,
+        description="The address at which people open the page, such as the address of a proxy. The service then links from each "
+        "value to the page of its file.",
+        examples=["http://bench-3.example:8402"],
     )
 
     @model_validator(mode="after")

@@ -120,10 +120,10 @@ def _rebased(value: object, base: Path) -> object:
 def equal_sources(
     root: Node, pipelines: Sequence[PipelineSettings], options_of: Callable[[str], type[ConnectorKind]], base: Path
 ) -> Iterator[LocatedMistake]:
-    """Yield a mistake for each pipeline that reads the same files as an earlier one, if one of both removes them.
+    """Yield a mistake for each pipeline that reads the same files as an earlier pipeline, if one of both removes them.
 
-    Files that only some of the patterns have in common are found when they are read (`ClaimedFiles`). Paths of ``pipelines`` are
-    joined to ``base``.
+    Patterns that overlap only in part are found when a common file is read (`ClaimedFiles`). Paths of ``pipelines`` are joined
+    to ``base``.
     """
     known: dict[object, tuple[str, int, FileClaim]] = {}
     for index, pipeline in enumerate(pipelines):

@@ -10,7 +10,7 @@ from ingestd.settings.part import SettingsPart
 
 
 class LogSettings(SettingsPart):
-    """The daemon logs to standard error. These settings name the place to which that is redirected."""
+    """The daemon logs to standard error. These settings name the place to which its standard error is redirected."""
 
     file: Path | None = Field(
         default=None,

@@ -46,6 +46,7 @@ from ingestd.settings.notation import (
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import Schedule
 from ingestd.settings.service import ServiceSettings
+from ingestd.settings.standby import StandbySettings
 from ingestd.settings.validation import ConnectorUnusable, Reading, problem, refuse, validated
 
 _NAME = r"[a-z0-9]+([-_][a-z0-9]+)*"
@@ -232,6 +233,10 @@ class Settings(SettingsPart):
     listen: ListenSettings | None = Field(
         default=None,
         description="Where the running daemon serves metrics, health and a page. Default: nowhere.",
+    )
+    standby: StandbySettings = Field(
+        default_factory=StandbySettings,
+        description="How several daemons share the configuration with `ingestd run --standby`; one of them is active.",
     )
     pipelines: tuple[PipelineSettings, ...] = Field(
         min_length=1, description="What is read, how records become entries, and the sinks that get them."

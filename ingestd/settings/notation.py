@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.normal_form import nfc
 from ingestd.core.phrases import nearest
-from ingestd.settings.cron import CronError, check_cron
+from ingestd.settings.cron import check_cron
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
-from ingestd.settings.validation import Reading, problem, validated
+from ingestd.settings.validation import Reading, checked_by, problem, validated
 
 ON_CHANGE = "on-change"
-
-Read = TypeVar("Read")
 
 
 def _with_unit(found: Any) -> Any:
@@ -34,27 +24,10 @@ def _with_unit(found: Any) -> Any:
     return found
 
 
-def _sentences(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """Return ``read`` as a validator that reports its ValueError as a sentence."""
-
-    def validator(text: str) -> Read:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise problem(str(error), error.position if isinstance(error, CronError) else None) from None
-
-    return validator
-
-
-def _duration(text: str) -> str:
-    duration_seconds(text)
-    return text
-
-
 Duration: TypeAlias = Annotated[
     str,
     BeforeValidator(_with_unit),
-    AfterValidator(_sentences(_duration)),
+    checked_by(duration_seconds),
     Field(json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"}),
 ]
 """A duration as written in the file; `duration_seconds` parses it."""
@@ -115,11 +88,11 @@ class EveryNotation(SettingsPart):
 class CronNotation(SettingsPart):
     """Run at the times of a cron expression."""
 
-    cron: Annotated[str, AfterValidator(_sentences(check_cron))] = Field(
+    cron: Annotated[str, checked_by(check_cron)] = Field(
         description="Minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), as in crontab.",
         examples=["0 2 * * *", "*/10 6-18 * * mon-fri"],
     )
-    timezone: Annotated[str, AfterValidator(_sentences(known_timezone))] = Field(
+    timezone: Annotated[str, checked_by(known_timezone)] = Field(
         default="UTC", description="The IANA name of the time zone of the expression.", examples=["Europe/Berlin"]
     )
 

@@ -46,8 +46,8 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 class Placeholders:
     """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``.
 
-    ``contents``: of the files and credentials so far. They are secrets wherever they are used. A variable may be a host or a
-    path, and is a secret only in a setting that holds one.
+    ``contents``: the contents of the files and credentials that were read so far. They are secrets wherever they are used. A
+    variable may be a host or a path, and is a secret only in a setting that holds one.
     """
 
     environment: Mapping[str, str]

@@ -72,7 +72,11 @@ def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool
     node = found.node
     shown = "a value that is not shown" if hidden else described(node)
     hints = "" if hidden else "".join(dict.fromkeys(_hint(kind, context, node) for kind, context in kinds))
-    if any(kind == "string_type" for kind, _ in kinds) and isinstance(node, Scalar) and _is_number(node):
+    if (
+        any(kind == "string_type" for kind, _ in kinds)
+        and isinstance(node, Scalar)
+        and isinstance(node.value, int | float)
+    ):
         hints = " Put it in quotes." if hidden else f' Put it in quotes: "{shortened(node.text)}".'
     return f"Expected {' or '.join(phrases)}, found {shown}.{hints}"
 
@@ -126,10 +130,6 @@ def _number_hint(node: Scalar) -> str:
     if without != node.text and isinstance(resolve(without), int | float):
         return f" In YAML 1.2 a number has no '_'; write {without}."
     return " Remove the quotes." if not node.plain and isinstance(resolve(node.text), int | float) else ""
-
-
-def _is_number(node: Scalar) -> bool:
-    return isinstance(node.value, int | float)
 
 
 def _listed(names: Mapping[str, FieldInfo]) -> str:

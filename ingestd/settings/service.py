@@ -18,7 +18,7 @@ from ingestd.settings.validation import problem
 _CLIENT_ID = r"[!-~]{1,128}"
 _SECONDS_AT_MOST = 3_600.0
 _INSIDE_THE_SERVICE = re.compile(r"/(ui(/.*)?|openapi\.json)$")
-"""Paths that a person copies from a browser: those of the service's pages, and of its document."""
+"""Paths that a person copies from a browser: the paths of the service's pages, and of its interface document."""
 
 
 def client_id_of(host: str) -> str:
@@ -27,7 +27,10 @@ def client_id_of(host: str) -> str:
 
 
 def _split_address(text: str) -> SplitResult | None:
-    """Return the parts of a server's address; None if the text is none, or has a character that an address can't have."""
+    """Return the parts of a server's address.
+
+    None if the text is not an address, or has a character that an address can't have.
+    """
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -119,7 +122,7 @@ class ServiceSettings(SettingsPart):
     ca_file: Path | None = Field(
         default=None,
         repr=False,
-        description="A PEM file with the trusted certificate authorities, instead of those of the system.",
+        description="A PEM file with the trusted certificate authorities, instead of the authorities of the system.",
         examples=["company-ca.pem"],
     )
     client_certificate: Path | None = Field(

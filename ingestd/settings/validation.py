@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ingestd.core.claims import FileClaim
@@ -56,6 +56,19 @@ class Reading(msgspec.Struct, kw_only=True):
 def problem(sentence: str, position: int | None = None) -> PydanticCustomError:
     """Return an error with a sentence; ``position`` is the 0-based offset of the mistake in the text."""
     return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence, "position": position})
+
+
+def checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of texts that ``check`` accepts, or refuses with a sentence in a ValueError."""
+
+    def validator(text: str) -> str:
+        try:
+            check(text)
+        except ValueError as error:
+            raise problem(str(error), getattr(error, "position", None)) from None
+        return text
+
+    return AfterValidator(validator)
 
 
 def refuse(at: tuple[str | int, ...], what: PydanticCustomError | str, found: Any) -> NoReturn:

@@ -14,7 +14,7 @@ from ingestd.settings.secrets import PlaceholderError, Placeholders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """The data to validate, and which of it came from placeholders.
+    """The data to validate, and the values in it that came from placeholders.
 
     ``outside``: the paths of values from placeholders, each with its text in the file.
     ``unfilled``: the paths of placeholders that could not be filled, each with its location and the reason.
@@ -42,8 +42,8 @@ class Values:
     def without_secrets(self) -> Values:
         """Return the values for a command that only reads the state file: it calls no service and opens no source.
 
-        Unfilled values of the service and the listener's token are removed or replaced, those of sources stay; all others
-        remain mistakes.
+        Unfilled values of the service and the listener's token are removed or replaced. Unfilled values of sources stay. All
+        other values remain mistakes.
         """
         data, unfilled = copy.deepcopy(self.data), dict(self.unfilled)
         for path in self.unfilled:

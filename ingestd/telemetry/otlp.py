@@ -200,7 +200,7 @@ class OtlpExport:
         )
 
     def close(self) -> None:
-        """Export what waits, for at most ``CLOSE_SECONDS``, and count the rest as dropped."""
+        """Export the waiting items, for at most ``CLOSE_SECONDS``, and count the rest as dropped."""
         threads = [threading.Thread(target=close, name="end of the export", daemon=True) for close in self._closes]
         end = time.monotonic() + CLOSE_SECONDS
         for thread in threads:

@@ -19,7 +19,8 @@ from ingestd.telemetry.event import Emit, Event
 
 SECONDS = 60.0
 OFTEN = 10
-"""After this number of readings in a minute, further ones are summed; those of later minutes, too, while there are more."""
+"""After this number of readings in a minute, further readings are summed. The readings of later minutes are summed, too, while
+there are more than this number."""
 
 _COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected", "valueless")
 _PRUNED_ABOVE = 1000
@@ -28,7 +29,7 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class _Minute(msgspec.Struct):
-    """The readings of a partition since ``began``. ``sums``: those that are not logged yet."""
+    """The readings of a partition since ``began``. ``sums``: the readings that are not logged yet."""
 
     began: float
     is_often: bool = False
@@ -38,7 +39,7 @@ class _Minute(msgspec.Struct):
 
 
 class SummedReadings:
-    """Passes events on to ``log``, those of frequent readings as a sum. Thread-safe.
+    """Passes events on to ``log``; events of frequent readings are summed to one event. Thread-safe.
 
     ``clock``: monotonic seconds. `flush` logs the sums of minutes that have ended.
     """
@@ -78,7 +79,7 @@ class SummedReadings:
                 one.notice = event.notice or one.notice
             elif is_summed:
                 one.sums["acknowledged"] += 1
-            if len(self._minutes) > _PRUNED_ABOVE:  # a folder has any number of files, each of them read once
+            if len(self._minutes) > _PRUNED_ABOVE:  # a folder may have any number of files that are read once
                 self._minutes = {key: one for key, one in self._minutes.items() if one.sums or one.is_often}
         for line in lines:
             self._log(line)

@@ -14,7 +14,7 @@ from ingestd.web.access import AccessRules
 from ingestd.web.event_counts import EventCounts
 from ingestd.web.levels import check_readiness, read_levels
 from ingestd.web.message import WebRequest, WebResponse, json_response, text_response
-from ingestd.web.metrics import DaemonLevels, exposition
+from ingestd.web.metrics import DaemonLevels, daemon_exposition
 from ingestd.web.pages import PageContents
 from ingestd.web.server import WebServer
 from ingestd.web.site import Site
@@ -49,7 +49,7 @@ class WebApplication:
         return page if page is not None else text_response(404, "There is nothing at this path.")
 
     async def _metrics(self, request: WebRequest) -> WebResponse:
-        body, content_type = exposition(await self._read(), accept=request.headers.get("accept", ""))
+        body, content_type = daemon_exposition(await self._read(), accept=request.headers.get("accept", ""))
         return WebResponse(body=body, content_type=content_type)
 
     async def _health(self, _: WebRequest) -> WebResponse:
@@ -71,10 +71,11 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
             waiting=lambda: {reader.pipeline: reader.connector for reader in assembly.readers},
             next_runs=assembly.schedule.next_runs,
             activity=counts.activity,
+            standby=assembly.standby_status,
         )
         site = Site(
             pages,
-            perform=assembly.command_handler.perform,
+            perform=assembly.perform,
             executor=page_executor,
             changes=counts.changes,
             acts=settings.token is not None or settings.socket is not None,

@@ -1,4 +1,4 @@
-"""What needs a person: the conditions of all pipelines, each with the command and the action that handles it."""
+"""Conditions that need a person, of all pipelines, each with the command and the action that handles it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST: Final = 12
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition of one pipeline, or of several with the same reason.
+    """A condition of one pipeline, or of several pipelines with the same reason.
 
-    ``id``: that of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does the
-    same (empty: none), and ``link`` leads to the page that does. ``label``: of the button or the link.
+    ``id``: the id of its element. ``command`` handles it or shows more; ``verb`` is the action of the pipeline's page that does
+    the same (empty: none), and ``link`` leads to the page that does. ``label``: the text of the button or the link.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
-    """Return what needs a person, the most severe first.
+    """Return the conditions that need a person, the most severe first.
 
     ``held``: the held runs; each is one condition. An outage of several pipelines with one reason is one condition.
     """
@@ -71,15 +71,17 @@ def _of_outage(reason: StateReason, pipelines: Sequence[PipelineState]) -> Atten
     names = tuple(one.name for one in pipelines)
     first = names[0]
     is_one = len(names) == 1
+    # A filter shows pipelines by their most severe reason, which may differ from this reason.
+    shown = reason.state if any(one.state == reason.state for one in pipelines) else pipelines[0].state
     return Attention(
         id=f"attention-{reason.cause}-{first}",
         state=reason.state,
         pipelines=names,
         sentence=reason.sentence,
         command=f"ingestd run {first}" if is_one else "ingestd doctor",
-        label="Run now" if is_one else f"Show {reason.state}",
+        label="Run now" if is_one else f"Show {shown}",
         verb="run" if is_one else "",
-        link="" if is_one else f"/?state={pipelines[0].state}",
+        link="" if is_one else f"/?state={shown}",
     )
 
 

@@ -27,10 +27,10 @@ class SettingGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileState(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration file as it is now.
+    """The present configuration file.
 
-    ``mistakes``: with any of them, a reload changes nothing. ``sentences``: what the check says of a file without mistakes, the
-    unusual things first. ``changes``: what a reload would do; None with mistakes.
+    ``mistakes``: with any of them, a reload changes nothing. ``sentences``: the results of the check for a file without
+    mistakes, unusual settings first. ``changes``: the changes of a reload; None with mistakes.
     """
 
     mistakes: tuple[Mistake, ...] = ()
@@ -70,7 +70,7 @@ def setting_groups(settings: Settings) -> list[SettingGroup]:
 
     A secret is masked by its type, by the name of its field, or because it is known (`ingestd.process.redaction`).
     """
-    # Parts of a pipeline are notations in the model and values after its validation; each is shown as it is in use.
+    # Parts of a pipeline are notations in the model and values after its validation; each is shown with the value in use.
     found = redact(settings.model_dump(mode="python", warnings=False))
     if not isinstance(found, dict):
         raise TypeError(f"the settings are shown as {type(found).__name__}")

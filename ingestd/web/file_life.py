@@ -75,7 +75,7 @@ def _after_reading(found: PartitionExplanation, history: History) -> Iterator[Li
     """Yield the delivery and where the file is now. A connector is notified once all is delivered or rejected."""
     acknowledged = history.acknowledged_at
     if acknowledged is not None and acknowledged < history.read_at:
-        acknowledged = None  # that of an earlier content
+        acknowledged = None  # this acknowledgement belongs to an earlier content
     if history.pending:
         yield LifeStep(name="Delivery", stage="now", sentence=f"{counted(history.pending, 'entry')} pending")
     elif history.reading is not None and history.reading.gave_no_value:

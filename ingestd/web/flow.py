@@ -12,8 +12,8 @@ from ingestd.web.event_counts import Activity
 class FlowStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step of the flow: ``count`` of ``unit`` now, or in the last 24 hours if ``series`` has their half hours.
 
-    ``per_hour``: their average. ``is_at_least``: there are more than ``count``. ``problem`` (such as ``1 rejected``) and
-    ``link``, which shows it, are empty if there is none.
+    ``per_hour``: their average per hour. ``is_at_least``: there are more than ``count``. ``problem`` (such as ``1 rejected``)
+    and ``link``, which shows it, are empty if there is none.
     """
 
     title: str
@@ -44,8 +44,9 @@ def steps_of(
 ) -> Iterator[FlowStep]:
     """Yield the steps: source, reading, mapping, delivery, sink.
 
-    ``partitions``: the files or tables that the source has had. ``waiting`` (files that are not read as they are), ``rejected``,
-    ``held`` (runs) and ``pending`` (entries) are the present numbers, ``entries`` that of the sink up to ``entries_at_most`` + 1.
+    ``partitions``: the files or tables that the source has had. ``waiting`` (files that are not read in their present state),
+    ``rejected``, ``held`` (runs) and ``pending`` (entries) are the present numbers; ``entries`` is the number of the sink up to
+    ``entries_at_most`` + 1.
     """
     page = f"/pipelines/{pipeline}"
     yield FlowStep(

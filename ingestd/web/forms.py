@@ -1,4 +1,4 @@
-"""Actions of the page: which forms are accepted, and what their sender reads afterwards."""
+"""Actions of the page: which forms are accepted, and the sentence that their sender reads afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESULTS_AT_MOST = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """What an action did. ``is_done``: it was performed."""
+    """The result of an action. ``is_done``: it was performed."""
 
     sentence: str
     is_done: bool

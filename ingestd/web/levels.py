@@ -47,6 +47,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             state=state,
             unwritable=assembly.notices.unwritable(),
             stored=stored,
+            standby=assembly.standby_status(),
             states=derive_states(stored, configured, sources) if stored is not None else (),
         )
 
@@ -54,11 +55,12 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
 
 
 NOT_READY: Final = ("unavailable", "failed")
-"""The states of a pipeline that keep the daemon from being ready. A person decided a disabled one."""
+"""The states of a pipeline that keep the daemon from being ready. A disabled pipeline does not, because a person disabled
+it."""
 
 
 class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``reasons``: why the daemon is not ready; empty if it is. ``pipelines``: the state of each."""
+    """``reasons``: why the daemon is not ready; empty if it is ready. ``pipelines``: the state of each."""
 
     ready: bool
     reasons: tuple[str, ...]

@@ -7,15 +7,14 @@ the name of a pipeline or the address of a sink, or one of a fixed list of words
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.pipeline_state import SEVERITY, PipelineState
@@ -23,9 +22,10 @@ from ingestd.daemon.pipeline_states import SourceNotices, StoredFacts
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.delivery.report import LaneReport
 from ingestd.process.logs import dropped_lines
-from ingestd.process.metric_format import encode_metrics
+from ingestd.process.metric_format import exposition
+from ingestd.standby.status import StandbyStatus
 from ingestd.telemetry.export import DROPPED
-from ingestd.telemetry.request_counts import RequestCounts
+from ingestd.telemetry.request_counts import Durations, RequestCounts
 from ingestd.web.event_counts import EventTotals
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
@@ -57,7 +57,7 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_drift_keys": MetricDescription(
         "gauge",
         ("sink",),
-        "Keys that others added, changed or removed, by the last check; 0 after a reaction to all of them.",
+        "Keys that other programs or people added, changed or removed, by the last check; 0 after a reaction to all of them.",
     ),
     "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
     "ingestd_requests_total": MetricDescription(
@@ -75,7 +75,9 @@ METRICS: Mapping[str, MetricDescription] = {
         "counter", ("sink",), "Waits of a lane after a failed request. Each wait ends with another request."
     ),
     "ingestd_key_expires_seconds": MetricDescription(
-        "gauge", (), "Until the API key of the service expires; absent before the last 30 days, or if it is not known."
+        "gauge",
+        (),
+        "The time until the API key of the service expires; absent before the last 30 days, or if it is not known.",
     ),
     "ingestd_lane_state": MetricDescription(
         "gauge",
@@ -103,10 +105,11 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_source_lag_seconds": MetricDescription(
         "gauge",
         ("pipeline",),
-        "How long ago the last pass began that read the whole source; absent before the first one of this process.",
+        "The time since the begin of the last pass that read the whole source; absent before the first such"
+        " pass of this process.",
     ),
     "ingestd_source_connected": MetricDescription(
-        "gauge", ("pipeline",), "1 if a source that holds a connection has one, else 0."
+        "gauge", ("pipeline",), "For a source that keeps a connection: 1 if it is connected, else 0."
     ),
     "ingestd_source_behind_seconds": MetricDescription(
         "gauge",
@@ -119,11 +122,26 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_files_waiting": MetricDescription(
         "gauge",
         ("pipeline", "reason"),
-        "Files that are not read as they are: unstable, not ready, empty or unreadable.",
+        "Files that are not read in their present state: unstable, not ready, empty or unreadable.",
     ),
     "ingestd_held_runs": MetricDescription("gauge", ("pipeline",), "Runs that wait for an approval."),
     "ingestd_failed_parts": MetricDescription(
         "gauge", (), "Parts of the daemon that failed and wait for their restart."
+    ),
+    "ingestd_standby_active": MetricDescription(
+        "gauge", (), "With --standby: 1 if this daemon is active, 0 if it is a standby."
+    ),
+    "ingestd_lease_epoch": MetricDescription("gauge", (), "With --standby: the epoch of the lease."),
+    "ingestd_lease_left_seconds": MetricDescription(
+        "gauge",
+        (),
+        "With --standby: the time until the lease ends, as far as this daemon knows; 0 if no daemon holds it.",
+    ),
+    "ingestd_shipment_age_seconds": MetricDescription(
+        "gauge", (), "With --standby: the age of the newest shipment of the state file; absent if there is none."
+    ),
+    "ingestd_standby_waiting_sinks": MetricDescription(
+        "gauge", (), "With --standby: sinks that get no entries after a take-over before all of their sources are read."
     ),
     "ingestd_state_size_bytes": MetricDescription("gauge", (), "The size of the state file with its write-ahead log."),
     "ingestd_state_writable": MetricDescription("gauge", (), "1 if the state file can be written, else 0."),
@@ -132,21 +150,20 @@ METRICS: Mapping[str, MetricDescription] = {
         "counter", ("signal",), "Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted."
     ),
 }
-"""Every metric of the daemon, besides those of its process (``ingestd_process_...``).
+"""Every metric of the daemon, besides the metrics of its process (``ingestd_process_...``).
 
 By the name of its samples, without the suffixes of a histogram.
 """
 
 LANE_STATES = ("idle", "delivering", "backing off", "paused")
 RUN_RESULTS = ("changed", "unchanged", "held", "failed")
-WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
 class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scrape has found. ``now``: seconds since the epoch.
+    """The facts that one scrape has collected. ``now``: seconds since the epoch.
 
-    ``pipelines``: those that are configured, with their sinks. ``stored`` is None if the state file could not be read; its levels
-    and the ``states`` of the pipelines are then absent.
+    ``pipelines``: the configured pipelines, with their sinks. ``stored`` is None if the state file could not be read; its
+    levels and the ``states`` of the pipelines are then absent.
     """
 
     now: float
@@ -161,33 +178,47 @@ class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     unwritable: str
     stored: StoredFacts | None
     states: Sequence[PipelineState]
+    standby: StandbyStatus | None = None
 
 
-def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the format that ``accept`` asks for, and its media type."""
-    registry = CollectorRegistry()
-    registry.register(_FamilyCollector(_families(levels)))
-    ProcessCollector(namespace="ingestd", registry=registry)
-    return encode_metrics(registry, accept=accept)
+def daemon_exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
+    """Return all metrics of the daemon, see `exposition`."""
+    return exposition(_families(levels), _process(), accept=accept)
 
 
-class _FamilyCollector(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = list(families)
+def standby_exposition(found: StandbyStatus, *, accept: str) -> tuple[bytes, str]:
+    """Return the metrics of a daemon that is a standby, see `exposition`."""
+    return exposition((_build_info(), *_standby(found)), _process(), accept=accept)
 
-    def collect(self) -> Iterable[Metric]:
-        return self._families
+
+def _process() -> ProcessCollector:
+    return ProcessCollector(namespace="ingestd", registry=None)
+
+
+def _build_info() -> Metric:
+    return _family("ingestd_build_info", {(version("ingestd"), platform.python_version()): 1})
+
+
+def _standby(found: StandbyStatus) -> Iterator[Metric]:
+    yield _family("ingestd_standby_active", {(): int(found.role == "active")})
+    yield _family("ingestd_lease_epoch", {(): found.epoch})
+    yield _family("ingestd_lease_left_seconds", {(): found.lease_seconds})
+    if found.shipment_age is not None:
+        yield _family("ingestd_shipment_age_seconds", {(): found.shipment_age})
+    yield _family("ingestd_standby_waiting_sinks", {(): len(found.waiting_sinks)})
 
 
 def _families(levels: DaemonLevels) -> Iterator[Metric]:
-    yield _gauge("ingestd_build_info", {(version("ingestd"), platform.python_version()): 1})
+    yield _build_info()
+    if levels.standby is not None:
+        yield from _standby(levels.standby)
     yield from _delivery(levels)
     yield from _sources(levels)
-    yield _gauge("ingestd_state_size_bytes", {(): _size(levels.state)})
-    yield _gauge("ingestd_state_writable", {(): int(not levels.unwritable)})
-    yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
+    yield _family("ingestd_state_size_bytes", {(): _size(levels.state)})
+    yield _family("ingestd_state_writable", {(): int(not levels.unwritable)})
+    yield _family("ingestd_log_lines_dropped_total", {(): dropped_lines()})
     dropped = {(str(signal),): count for signal, count in DROPPED.read().items()}
-    yield _counter("ingestd_telemetry_dropped_total", dropped)
+    yield _family("ingestd_telemetry_dropped_total", dropped)
     if levels.stored is not None:
         yield from _stored(levels, levels.stored)
 
@@ -197,17 +228,19 @@ def _stored(levels: DaemonLevels, stored: StoredFacts) -> Iterator[Metric]:
         (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
         for one in stored.backlog
     }
-    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in stored.backlog})
-    yield _gauge("ingestd_oldest_pending_age_seconds", waits)
+    yield _family("ingestd_pending_entries", {(str(one.address),): one.pending for one in stored.backlog})
+    yield _family("ingestd_oldest_pending_age_seconds", waits)
     drift = {(str(one.address),): stored.drift.get(one.address, 0) for one in stored.backlog}
-    yield _gauge("ingestd_drift_keys", drift)
+    yield _family("ingestd_drift_keys", drift)
     names = dict.fromkeys([*levels.pipelines, *stored.rejected])
-    yield _gauge("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
+    yield _family("ingestd_rejected", {(name,): stored.rejected.get(name, 0) for name in names})
     held = [one.pipeline for one in stored.held]
-    yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
-    yield _gauge("ingestd_failed_parts", {(): len(stored.failed_parts)})
+    yield _family(
+        "ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])}
+    )
+    yield _family("ingestd_failed_parts", {(): len(stored.failed_parts)})
     states = {(one.name, state): int(one.state == state) for one in levels.states for state in SEVERITY}
-    yield _gauge("ingestd_pipeline_state", states)
+    yield _family("ingestd_pipeline_state", states)
 
 
 def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
@@ -218,63 +251,55 @@ def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
         ("ingestd_entries_rejected_total", counts.refused),
         ("ingestd_retries_total", counts.retries),
     ):
-        yield _counter(name, {(sink,): found[sink] for sink in dict.fromkeys([*sinks, *found])})
+        yield _family(name, {(sink,): found[sink] for sink in dict.fromkeys([*sinks, *found])})
     outcomes = dict(requests.outcomes)
     throttled = sum(count for (_, outcome), count in outcomes.items() if outcome == "throttled")
-    yield _counter("ingestd_requests_total", outcomes)
-    yield _counter("ingestd_throttled_total", {(): throttled})
+    yield _family("ingestd_requests_total", outcomes)
+    yield _family("ingestd_throttled_total", {(): throttled})
     if (ends := requests.key_expires_at) is not None:
-        yield _gauge("ingestd_key_expires_seconds", {(): ends - levels.now})
-    durations = HistogramMetricFamily(
-        "ingestd_request_duration_seconds", METRICS["ingestd_request_duration_seconds"].help
-    )
-    durations.add_metric([], requests.durations.cumulative(), requests.durations.seconds)
-    yield durations
+        yield _family("ingestd_key_expires_seconds", {(): ends - levels.now})
+    yield _histogram("ingestd_request_duration_seconds", {(): requests.durations})
     states = {(str(lane.sink), state): int(lane.status == state) for lane in levels.lanes for state in LANE_STATES}
-    yield _gauge("ingestd_lane_state", states)
-    yield _gauge("ingestd_request_limit", {(): levels.request_limit})
+    yield _family("ingestd_lane_state", states)
+    yield _family("ingestd_request_limit", {(): levels.request_limit})
 
 
 def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     counts, passes, names = levels.counts, levels.passes, levels.pipelines
     # Begun at 0, because an increase from nothing to 1 is none for Prometheus.
-    yield _counter("ingestd_runs_total", {(name, result): 0 for name in names for result in RUN_RESULTS} | counts.runs)
-    seconds = HistogramMetricFamily(
-        "ingestd_run_duration_seconds", METRICS["ingestd_run_duration_seconds"].help, labels=["pipeline"]
-    )
-    for pipeline, durations in counts.run_durations.items():
-        seconds.add_metric([pipeline], durations.cumulative(), durations.seconds)
-    yield seconds
-    yield _counter("ingestd_records_read_total", {(name,): counts.records[name] for name in names})
-    yield _counter("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
-    yield _counter("ingestd_entries_read_total", counts.entries)
-    yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
-    yield _gauge("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
+    yield _family("ingestd_runs_total", {(name, result): 0 for name in names for result in RUN_RESULTS} | counts.runs)
+    yield _histogram("ingestd_run_duration_seconds", {(name,): one for name, one in counts.run_durations.items()})
+    yield _family("ingestd_records_read_total", {(name,): counts.records[name] for name in names})
+    yield _family("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
+    yield _family("ingestd_entries_read_total", counts.entries)
+    yield _family("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
+    yield _family("ingestd_source_mounted", {(name,): int(not passes.is_unmounted(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
-    yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
+    yield _family("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
     connections = [one for one in levels.sources.health if one.stays_connected or one.connected_since is not None]
-    yield _gauge(
+    yield _family(
         "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in connections}
     )
     lags = {one.pipeline: one.lag_seconds for one in levels.sources.health if one.lag_seconds is not None}
-    yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
-    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.sources.health})
+    yield _family("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
+    yield _family("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.sources.health})
     waiting = levels.sources.waiting.items()
     files = {(name, reason): count for name, counts in waiting for reason, count in counts.items()}
-    yield _gauge("ingestd_files_waiting", files)
+    yield _family("ingestd_files_waiting", files)
 
 
-def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
-    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+def _family(name: str, values: Mapping[Labels, float]) -> Metric:
+    kind = GaugeMetricFamily if METRICS[name].kind == "gauge" else CounterMetricFamily
+    family = kind(name, METRICS[name].help, labels=METRICS[name].labels)
     for labels, value in values.items():
         family.add_metric(labels, value)
     return family
 
 
-def _counter(name: str, values: Mapping[Labels, float]) -> Metric:
-    family = CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
-    for labels, value in values.items():
-        family.add_metric(labels, value)
+def _histogram(name: str, values: Mapping[Labels, Durations]) -> Metric:
+    family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, durations in values.items():
+        family.add_metric(labels, durations.cumulative(), durations.seconds)
     return family
 
 

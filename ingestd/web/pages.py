@@ -29,8 +29,9 @@ from ingestd.mirror.drift import START
 from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.rollback import RunSelection
-from ingestd.sdk import Connector
+from ingestd.sdk import Connector, WaitingReason
 from ingestd.settings.model import PipelineSettings
+from ingestd.standby.status import StandbyStatus
 from ingestd.web.attention import MOST, count_states, find_attention
 from ingestd.web.configuration_view import file_state, setting_groups
 from ingestd.web.event_counts import Activity
@@ -72,17 +73,17 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     last_run_at: float | None
     complete_at: float | None
-    waiting: int
+    waiting: Mapping[WaitingReason, int]
     notices: tuple[str, ...]
     next_run_at: float | None
     activity: Activity
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
+    """The content of the rows of pipelines. The cost of reading it does not depend on the number of entries.
 
     By the name of the pipeline: ``states``, ``pipelines``, ``notices`` (sentences of its source), ``waiting`` (numbers of
-    files that wait) and ``next_runs`` (seconds since the epoch).
+    files that wait, by reason) and ``next_runs`` (seconds since the epoch).
     """
 
     status: Status
@@ -90,7 +91,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
     states: Mapping[str, PipelineState]
     pipelines: Mapping[str, PipelineStatus]
     notices: Mapping[str, Sequence[str]]
-    waiting: Mapping[str, int]
+    waiting: Mapping[str, Mapping[WaitingReason, int]]
     next_runs: Mapping[str, float]
 
 
@@ -98,10 +99,11 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 class PageContents:
     """Reads the pages of one daemon. All methods block.
 
-    ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns what is
-    known of the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule of each
-    pipeline is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its sink. The
-    entries of a sink are counted up to ``entries_at_most``.
+    ``current`` returns the configuration in use; a page takes it once, because a reload replaces it. ``sources`` returns the
+    known facts about the sources, ``waiting`` the connectors, which list the files that wait, ``next_runs`` when the schedule
+    of each pipeline is due (seconds since the epoch), and ``activity`` the work of the last 24 hours for a pipeline and its
+    sink. The entries of a sink are counted up to ``entries_at_most``. ``standby`` returns which daemon is active; None: it is
+    alone.
     """
 
     current: Callable[[], Configuration]
@@ -111,19 +113,22 @@ class PageContents:
     waiting: Callable[[], Mapping[str, Connector]]
     next_runs: Callable[[], Mapping[str, float]]
     activity: Callable[[str, str], Activity]
+    standby: Callable[[], StandbyStatus | None] = lambda: None
     entries_at_most: int = 10_000
 
     def overview(self, *, state: str = "") -> PageContent:
-        """Return what needs a person, and the pipelines that have a state; without one all pipelines."""
+        """Return the conditions that need a person, and the pipelines that have a state; without a state, all pipelines."""
         configuration = self.current()
         found = self._state(configuration)
         pipelines = configuration.settings.pipelines
         rows = [self._row(one, found) for one in pipelines if state in {"", found.states[one.name].state}]
         attention = find_attention(found.status.states, found.status.held)
         others = other_failures(found.status.failed_parts, ((one.name, one.sink) for one in pipelines))
+        standby = self.standby()
         values = {
+            "standby": standby,
             "status": found.status,
-            "own_notices": (*others, *found.notices.get("", ())),
+            "own_notices": (*others, *found.notices.get("", ()), *(standby.failures if standby is not None else ())),
             "attention": attention[:MOST],
             "more_attention": max(0, len(attention) - MOST),
             "counts": list(count_states(found.status.states)),
@@ -156,7 +161,7 @@ class PageContents:
             name,
             row.activity,
             partitions=state.pipelines[name].partitions if name in state.pipelines else 0,
-            waiting=row.waiting,
+            waiting=sum(row.waiting.values()),
             rejected=row.rejected,
             held=len(held),
             pending=row.pending,
@@ -176,7 +181,7 @@ class PageContents:
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
     def file(self, name: str) -> PageContent:
-        """Return what `ingestd why` says about a file or a table, with its life and the receipt of its last reading."""
+        """Return the explanation of `ingestd why` for a file or a table, with its life and the receipt of its last reading."""
         configuration = self.current()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
         explained = []
@@ -217,7 +222,7 @@ class PageContents:
         )
 
     def pipeline_names(self, name: str) -> tuple[str, ...]:
-        """Return the pipeline's name, or those of all pipelines if it is empty.
+        """Return the name in a list, or the names of all pipelines if it is empty.
 
         Raises:
             PageMissing: there is no such pipeline.
@@ -228,7 +233,7 @@ class PageContents:
         return (name,) if name else names
 
     def configuration(self) -> PageContent:
-        """Return the settings in use, and what the check says of the file on disk."""
+        """Return the settings in use, and the check of the file on disk."""
         running = self.current()
         values = {
             "path": str(running.path),
@@ -238,7 +243,7 @@ class PageContents:
         return PageContent(template="configuration.html", title="Configuration", section="configuration", values=values)
 
     def trace(self, key: str, *, steps: bool) -> PageContent:
-        """Return what `ingestd trace` says about a key."""
+        """Return the output of `ingestd trace` for a key."""
         configuration = self.current()
         entries = trace_entry(configuration, key, steps=steps) if key else []
         reasons: dict[tuple[str, str], str] = {}
@@ -273,7 +278,7 @@ class PageContents:
         )
 
     def export(self, selection: Selection) -> RejectionExport:
-        """Return what `ingestd rejected export` writes as CSV. It reads nothing yet."""
+        """Return the export of `ingestd rejected export` as CSV. It reads nothing yet."""
         return RejectionExport(partial(observe, self.current()), selection, "csv")
 
     def held_runs(self) -> PageContent:
@@ -304,7 +309,7 @@ class PageContents:
         )
 
     def rollback(self, number: int) -> PageContent:
-        """Return what a rollback of a run would change, as far as the state file knows.
+        """Return the changes of a rollback of a run, as far as the state file knows them.
 
         Raises:
             PageMissing: the run can't be rolled back.
@@ -338,7 +343,7 @@ class PageContents:
             states={one.name: one for one in status.states},
             pipelines={one.name: one for one in status.pipelines},
             notices=notices,
-            waiting={name: sum(counts.values()) for name, counts in sources.waiting.items()},
+            waiting=sources.waiting,
             next_runs=self.next_runs(),
         )
 
@@ -363,7 +368,7 @@ class PageContents:
             rejected=rejected,
             last_run_at=found.last_run_at if found is not None else None,
             complete_at=self.passes.complete_at(pipeline.name),
-            waiting=state.waiting.get(pipeline.name, 0),
+            waiting=state.waiting.get(pipeline.name, {}),
             notices=notices,
             next_run_at=state.next_runs.get(pipeline.name),
             activity=self.activity(pipeline.name, str(pipeline.sink)),

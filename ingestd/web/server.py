@@ -73,7 +73,7 @@ class WebServer:
             head_bytes=HEAD_BYTES,
         )
         self.unavailable = ""
-        """Why the address can't be listened at; empty if it can."""
+        """Why the address can't be listened at; empty if it can be used."""
 
     async def run(self) -> None:
         """Listen until cancelled; every connection is then closed. An address in use is tried again."""
@@ -164,7 +164,7 @@ def _address_of(sock: socket.socket) -> str:
 
 
 async def _read_request(scope: Scope, receive: Receive) -> WebRequest | WebResponse:
-    """Return the request, or the response to one that is malformed or too large.
+    """Return the request, or the response to a malformed or too large request.
 
     Raises:
         ClientDisconnect: the client disconnected.

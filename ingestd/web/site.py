@@ -55,7 +55,7 @@ _MODES: Mapping[str, Mode] = {"": "report", "repair": "repair", "adopt": "adopt"
 class Site:
     """The pages of one daemon. ``executor`` reads them; ``perform`` executes an action as the control socket does.
 
-    ``acts``: whether actions are accepted. They are not if other accounts of the machine can connect without a token.
+    ``acts``: whether actions are accepted. They are refused if other accounts of the machine can connect without a token.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Site:
         if done.refusal:
             return self._done("/held", done.refusal, is_done=False)
         if verb == "discard":
-            return self._done("/held", f"Run {run} of {done.partition} is discarded; what is delivered stays.")
+            return self._done("/held", f"Run {run} of {done.partition} is discarded; delivered entries stay.")
         when = "They are sent when the pipeline is resumed." if done.paused else "The daemon sends them now."
         return self._done(
             "/held",
@@ -319,7 +319,7 @@ def _row_number(text: str) -> int:
     """Return a number of a row.
 
     Raises:
-        ValueError: it is none, or the state file can't have one so large.
+        ValueError: the text is not a number, or the number is larger than any in a state file.
     """
     number = int(text)
     if not 0 <= number < 2**62:

@@ -6,7 +6,10 @@ from ipaddress import IPv6Address, ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is of this machine; ``::ffff:127.0.0.1`` is, which Python 3.11 denies."""
+    """Return whether a host name or address belongs to this machine.
+
+    ``::ffff:127.0.0.1`` does, although Python 3.11 says it does not.
+    """
     if host == "localhost":
         return True
     try:

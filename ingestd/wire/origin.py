@@ -1,14 +1,19 @@
-"""The announcement of origins: a service that keeps where values come from (service contract M12)."""
+"""The origins of values on the wire: the announcement of a service that keeps them, and steps of rows (contract M12)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import sub
 
 import msgspec
 
 HEADER = "X-Entry-Origin"
 ROW_BITS = 32
 """A row is a number of this many bits."""
+MAX_LINK_CHARS = 2_048
+"""The longest link to a page about an origin."""
 
 _FORM = re.compile(r"\s*max-origins=(?P<origins>[1-9]\d{0,5})\s*,\s*max-text=(?P<text>[1-9]\d{0,5})\s*")
 
@@ -24,6 +29,24 @@ class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_origin_limits(text: str | None) -> OriginLimits | None:
-    """Return the limits that a service announces; None if there are none or they can't be parsed: no origin is sent."""
+    """Return the limits that a service announces; None if there are none, or if they can't be parsed.
+
+    No origin is then sent.
+    """
     match = _FORM.fullmatch(text or "")
     return OriginLimits(max_origins=int(match["origins"]), max_text=int(match["text"])) if match else None
+
+
+def encode_row_steps(rows: Sequence[int]) -> bytes:
+    """Return the JSON of the rows of consecutive entries: the first one, then each difference. A row of 0 is not known.
+
+    The result is empty if no row is known, or if a row has more than `ROW_BITS` bits.
+    """
+    if not rows or min(rows) < 0 or not 0 < max(rows) < 1 << ROW_BITS:
+        return b""
+    return msgspec.json.encode([rows[0], *map(sub, rows[1:], rows)])
+
+
+def decode_row_steps(steps: bytes, entries: int) -> list[int]:
+    """Return the rows of ``entries`` entries from their steps."""
+    return list(accumulate(msgspec.json.decode(steps, type=list[int]))) if steps else [0] * entries

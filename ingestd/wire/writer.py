@@ -1,4 +1,4 @@
-"""The writer fence: which request of a writer is newer, so that a late one changes nothing (service contract M11)."""
+"""The writer fence: which request of a writer is newer, so that a late request changes nothing (service contract M11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ FENCE_HEADER = "X-Writer-Fence"
 FENCE = "epoch, attempt"
 """The announcement of a service that refuses requests with an older epoch or attempt."""
 
-_FORM = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,64});(?P<epoch>[0-9]{1,18});(?P<attempt>[0-9]{1,18})")
+NAME = "[A-Za-z0-9._-]{1,64}"
+"""The form of a writer's name, as a regular expression."""
+
+_FORM = re.compile(rf"(?P<name>{NAME});(?P<epoch>[0-9]{{1,18}});(?P<attempt>[0-9]{{1,18}})")
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ __all__ = ["rejected"]
 def rejected() -> None:
     """Show, export, retry or drop rejected records, entries and files.
 
-    Rejected is: a record that can't be mapped, an entry that the service refuses, a key that another pipeline writes, a file
-    that can't be read. Each is stored with its reason until it is corrected at its source, retried, or dropped. `list`, `show`
-    and `export` change nothing. `retry` and `drop` are done by the daemon if one runs.
+    These are rejected: a record that can't be mapped, an entry that the service refuses, a key that another pipeline writes,
+    and a file that can't be read. Each is stored with its reason until it is corrected at its source, retried, or dropped.
+    `list`, `show` and `export` change nothing. `retry` and `drop` are done by the daemon if one runs.
 
     Example: ingestd rejected list --pipeline mass-budget
     """

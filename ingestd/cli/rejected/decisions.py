@@ -44,7 +44,7 @@ def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
         names = ", ".join(done.pipelines)
         lines.append(
             f"Mapped again when {names} is read next: {counted(done.records, 'record')}. "
-            "Archived files must be put back for that."
+            "For that, archived files must be put back into their folder."
         )
     return lines or ["No rejection matches."]
 

@@ -49,7 +49,7 @@ def require_explicit(selection: Selection, *, everything: bool) -> Selection:
     """Return the selection. An empty one selects everything and requires ``--all``.
 
     Raises:
-        click.UsageError: it is empty without ``--all``, or not empty with it.
+        click.UsageError: it is empty without ``--all``, or not empty with ``--all``.
     """
     if selection == Selection() and not everything:
         raise click.UsageError("Select rejections: numbers, --pipeline, --reason, --file, --key, or --all.")

@@ -24,7 +24,7 @@ from ingestd.process.terminal_text import echo, echo_lines, terminal_line
 @click.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of lines.")
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Start after this number.")
-@json_option("Print a JSON object a rejection, one a line, without a limit.")
+@json_option("Print one JSON object for each rejection, one per line, without a limit.")
 @with_configuration_without_secrets
 @with_selection
 def list_(selection: Selection, configuration: Configuration, limit: int, after: int, as_json: bool) -> None:
@@ -49,7 +49,7 @@ def list_(selection: Selection, configuration: Configuration, limit: int, after:
 
 
 @click.command()
-@json_option("Print a JSON object a rejection, one a line.")
+@json_option("Print one JSON object for each rejection, one per line.")
 @with_configuration_without_secrets
 @with_selection
 def show(selection: Selection, configuration: Configuration, as_json: bool) -> None:
@@ -89,8 +89,8 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
 def export(selection: Selection, configuration: Configuration, form: ExportFormat, output: str) -> None:
     """Write rejected records to a file that you can correct and put back into its folder.
 
-    The columns are those of the source, then _reason, _field, _file, _row and _number, which are ignored when the file is read.
-    A line that could not be parsed is in the column 'text'. Entries that the service refused, and files that can't be read, have
+    The file has the columns of the source, then _reason, _field, _file, _row and _number, which are ignored when it is read. A
+    line that could not be parsed is in the column 'text'. Entries that the service refused, and files that can't be read, have
     no record to export: correct them at their source.
 
     Example: ingestd rejected export --pipeline mass-budget -o corrected.csv

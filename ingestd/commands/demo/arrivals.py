@@ -65,7 +65,7 @@ class Arrivals:
         await self._until(more, f"The file of the pipeline {pipeline!r} was not completely delivered")
 
     async def wait_delivered(self, sink: str, before: int) -> None:
-        """Wait until more than ``before`` entries of a sink are delivered. The event may follow that of the file."""
+        """Wait until more than ``before`` entries of a sink are delivered. The event may follow the event of the file."""
 
         async def more() -> bool:
             return self.delivered(sink) > before

@@ -31,7 +31,7 @@ async def run_demo(say: Say, *, stay: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         data = str(folder / "workspace")
-        # The demo reads the service at each event of the daemon, more often than the default rate limit permits.
+        # The demo reads the service at each event of the daemon, and exceeds the default rate limit.
         environment = environment_for_children() | {"WORKSPACED_REQUESTS_PER_MINUTE": "0"}
         say(f"Starting the workspace service and the daemon in {folder}")
         key = await output_of(

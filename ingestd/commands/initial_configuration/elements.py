@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import ParseError
 
 import msgspec
 from defusedxml.common import DefusedXmlException
@@ -18,7 +18,10 @@ _END = object()
 
 
 class RepeatedElements(msgspec.Struct, frozen=True, kw_only=True):
-    """``paths``: below the root, with the number of elements at each. ``nested``: names of elements that contain each other."""
+    """``paths``: the paths below the root, with the number of elements at each path.
+
+    ``nested``: names of elements that contain each other.
+    """
 
     paths: Mapping[str, int]
     nested: frozenset[str] = frozenset()
@@ -27,14 +30,16 @@ class RepeatedElements(msgspec.Struct, frozen=True, kw_only=True):
 def repeated_elements(path: Path) -> RepeatedElements:
     """Return the elements that repeat nearest to the root.
 
-    Only the first elements of a large document are counted. A document that can't be parsed has none; its reading reports that.
+    Only the first elements of a large document are counted. A document that can't be parsed has no such elements; its reading
+    reports the error.
     """
-    nodes: dict[tuple[int, str], int] = {}  # the number of a path, by that of the path around it and the last name
+    # The number of a path, by the number of the path around it and the last name.
+    nodes: dict[tuple[int, str], int] = {}
     depths, counts, open_paths = [0], Counter[int](), [0]
     around, nested = Counter[str](), set[str]()
     try:
         for event, element in islice(iterparse(path, events=("start", "end")), 2 * _ELEMENTS):
-            name = _name(element)
+            name = str(element.tag).rpartition("}")[2]
             if event == "end":
                 around[name] -= 1
                 open_paths.pop()
@@ -66,14 +71,12 @@ def _path(node: int, keys: Mapping[int, tuple[int, str]]) -> str:
     return "/".join(reversed(names[:-1]))
 
 
-def _name(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
 def nested_identifiers(document: object) -> list[str]:
-    """Return the members with a text or number that all objects have which contain each other; empty if none do.
+    """Return the members with a text or number that all nested objects have.
 
-    An object contains another of its kind if a list in it has the name of the list that the object is in.
+    The result is empty if no objects contain each other.
+
+    An object contains an object of its kind if a list in it has the same name as the list around it.
     """
     objects, nested, around = dict[str, list[dict[str, Any]]](), set[str](), Counter[str | None]()
     open_values: list[tuple[str | None, Iterator[tuple[str | None, object]]]] = [(None, _members(document))]

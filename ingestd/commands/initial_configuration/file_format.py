@@ -1,4 +1,4 @@
-"""The format of a sample file: which one reads it, and with which settings."""
+"""The format of a sample file, and its settings."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _TEXTS = {
 """The formats of text files, which have an encoding, by suffix."""
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = ("\t", ";", "|", ",")
-"""Those that are rarer within fields come first."""
+"""Delimiters that are rarer within fields come first."""
 _IDENTIFIERS = 8
 _LINES = 2000
 _NESTED_ROWS = 100
 _ALIKE = 0.9
-"""Share of rows with the same number of fields from which lines are no log."""
+"""If at least this share of rows has the same number of fields, the lines are not a log."""
 _SIMILAR = 0.3
-"""Share of the largest number of records from which others may be meant."""
+"""If another path has at least this share of the largest number of records, it may be meant."""
 
 
 def understand_file(path: Path, decisions: Decisions) -> FileSample:
@@ -115,7 +115,10 @@ def _delimited(path: Path, encoding: FormatSettings, decisions: Decisions) -> Fi
 def _decoded(
     path: Path, kind: str, settings: FormatSettings, decisions: Decisions
 ) -> tuple[FormatSettings, SampleRecords]:
-    """Return the records of a file and its settings, which name a guessed encoding. Other files show their own."""
+    """Return the records of a file and its settings, which name a guessed encoding.
+
+    An encoding that the file itself shows is not set.
+    """
     records = records_of_file(path, settings)
     if "file.encoding_guessed" not in records.facts:
         return settings, records
@@ -128,7 +131,7 @@ def _decoded(
 
 
 def _share_alike(rows: Sequence[Row]) -> float:
-    """Return the share of rows in the lower half that have the same number of fields; 0 if that is one field."""
+    """Return the share of rows in the lower half that have the same number of fields; 0 if it is a single field."""
     lengths = [len(cells) for _, cells in rows[len(rows) // 2 :]]
     if not lengths:
         return 0.0

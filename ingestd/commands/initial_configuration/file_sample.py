@@ -1,4 +1,4 @@
-"""How a sample file is read, and who decides what the file does not prove."""
+"""How a sample file is read, and decisions that the file itself does not prove."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Decisions(Protocol):
     def decide(self, option: str, doubt: str, proposal: str, /, *, choices: Sequence[str] = ()) -> str:
         """Return the value of an option, or what a person decides. ``doubt``: why it is not clear, a sentence.
 
-        ``choices``: what they can decide; empty: any text.
+        ``choices``: the possible decisions; empty: any text.
         """
 
 
 class FileSample(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sample file is read, and its records. ``layout``: that of its table, if it is one."""
+    """How a sample file is read, and its records. ``layout``: the layout of its table, if it is a table."""
 
     settings: FormatSettings
     records: SampleRecords

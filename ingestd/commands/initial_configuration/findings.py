@@ -1,4 +1,4 @@
-"""What was understood of a sample file, in sentences for the terminal and for comments of the configuration."""
+"""Sentences on how a sample file was read, for the terminal and for comments of the configuration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sentences(name: str, sample: FileSample) -> Iterator[str]:
 def first_records(records: pl.DataFrame) -> Iterator[str]:
     """Return the names of the first columns and the first five records, aligned.
 
-    Secrets are masked before a text is cut, because half of one is not recognised.
+    Secrets are masked before a text is cut, because a part of a secret is not recognised.
     """
     names = records.columns[:_COLUMNS]
     rows = [names, *records.select(names).head(_RECORDS).iter_rows()]

@@ -10,7 +10,8 @@ _ROWS = 2000
 _SHOWN = 3
 _WESTERN = "windows-1252"
 _PROOF = frozenset("äöüÄÖÜß°µ§·±²€„“”…\N{EN DASH}")
-"""Letters and signs of German tables. Other encodings have most of them at the same bytes, and the guess considers the rest."""
+"""Letters and signs of German tables. Other encodings have most of these letters at the same bytes, and the guess considers the
+rest."""
 
 
 def unproven_letters(records: SampleRecords, encoding: str) -> list[str]:

@@ -33,13 +33,16 @@ FORMAT_KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
 NESTED_KEY, NESTED_PARENT = "item.path", "parent."
 """The field that names a record among nested ones, and the prefix of the fields of the record around it."""
 FILE = "file.stem"
-"""Names the record of a file that is one record."""
+"""The field that names the record of a file with a single record."""
 DOCUMENT = "document"
-"""The kind of a file that is one record, such as an INI."""
+"""The kind of a file with a single record, such as an INI."""
 
 
 class KeyProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns that name a record; empty if none do. ``doubt``: why a person decides, a sentence; empty: it is clear."""
+    """The columns that name a record; empty if no columns do.
+
+    ``doubt``: a sentence on why a person must decide; empty: the columns are clear.
+    """
 
     columns: tuple[str, ...]
     doubt: str = ""
@@ -80,8 +83,8 @@ def propose_key(
 ) -> KeyProposal:
     """Return the columns that name a record.
 
-    ``measured``: the columns of numbers that are not whole, which name no record. ``primary``: the primary key of a table.
-    ``kind``: the name of the format.
+    ``measured``: the columns with fractions, which can't name a record. ``primary``: the primary key of a table. ``kind``: the
+    name of the format.
     """
     usable = [name for name in columns if is_possible_key(name)]
     filled = [name for name in usable if columns[name].filled]
@@ -100,7 +103,7 @@ def propose_key(
 
 
 def _single(records: pl.DataFrame, names: Sequence[str], filled: Collection[str]) -> Iterator[KeyProposal]:
-    """Yield the columns that name a record alone: first those with a name or place that says so."""
+    """Yield the columns that name a record alone. Columns come first if their name or place suggests it."""
     unique = [name for name in names if not repeated_records(records, (name,))]
     likely = [name for name in unique if name == records.columns[0] or looks_like_key(name)]
     for name in sorted(likely, key=lambda one: (one not in filled, not looks_like_key(one))):

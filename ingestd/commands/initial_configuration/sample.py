@@ -29,14 +29,17 @@ _ROWS = 2000
 """Number of rows in which a header is searched."""
 
 DRAFT_KEY = secrets.token_hex()
-"""The API key of drafts. Every later message of the command masks it, so it must not be a word of one."""
+"""The API key of drafts. Every later message of the command masks it, so it must not be a word of a message."""
 
 FormatSettings = Mapping[str, object]
 """The setting ``format`` of a source; empty: the end of the file's name selects the format."""
 
 
 class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """The records of a sample. ``first``: the first `RECORDS` of them. ``facts``: how it was read. ``key``: the primary key."""
+    """The records of a sample.
+
+    ``first``: the first `RECORDS` of them. ``facts``: facts on how the sample was read. ``key``: the primary key.
+    """
 
     profile: ColumnProfile
     first: pl.DataFrame
@@ -49,7 +52,7 @@ def batches_of_file(path: Path, settings: FormatSettings) -> Iterator[Batch]:
 
     Raises:
         SourceBroken: its format is not known, or it can't be read.
-        ConfigurationError: the settings are not those of a format.
+        ConfigurationError: the settings do not describe a format.
     """
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         source = {"connector": "directory", "path": folder} | ({"format": settings} if settings else {})
@@ -61,7 +64,7 @@ def first_rows(path: Path, settings: FormatSettings) -> tuple[list[Row], Mapping
     """Return the first rows of a table file that are not empty, and the facts.
 
     ``settings`` have ``columns``, so that no row is a header. Rows of CSV with more fields than ``columns`` are rejected as
-    records, but they have their fields.
+    records, but the rejects have their fields.
 
     Raises:
         SourceBroken: the file can't be read.
@@ -80,7 +83,7 @@ def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def glob_of(name: str) -> str:
-    """Return the glob of names with the format of ``name``, else with its last suffix. A date in a name is no suffix."""
+    """Return a glob for names of the same format as ``name``, else for its last suffix. A date in a name is not a suffix."""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
     globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]
@@ -92,7 +95,7 @@ def records_of_table(url: str, table: str) -> SampleRecords:
 
     Raises:
         SourceUnavailable, SourceBroken: the database is not reachable, or it has no such table.
-        ConfigurationError: the address is not that of a database.
+        ConfigurationError: the address is not an address of a database.
     """
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         source = {"connector": "database", "url": "${env:URL}", "table": table.replace("${", "$${")}

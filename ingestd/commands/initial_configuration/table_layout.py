@@ -1,7 +1,7 @@
 """The layout of a table in the rows of a sample: title rows, header rows, a row of units, records. Pure rules.
 
-The columns with numbers and dates decide: their cells are texts in the header, and values in the records. What the rows do
-not prove is a doubt, which a person decides.
+The columns with numbers and dates decide: their cells are texts in the header, and values in the records. A decision that the
+rows do not prove is a doubt, which a person decides.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MISSING = frozenset({"", "-", "--", "?", "n/a", "#n/a", "na", "nan", "null", "n
 _UNIT_WORDS = frozenset({"unit", "units", "einheit", "einheiten", "text"})
 _OTHER_UNITS = frozenset({"%", "‰", "°", "°c", "°f", "ppm", "stk", "stück", "pcs"})
 _TIME_FORMAT = re.compile(r"[hmsdytj]{1,4}([:./-][hmsdytj]{1,4}){1,2}", re.IGNORECASE)
-"""Such as hh:mm:ss and TT.MM.JJJJ, below the name of a time or date."""
+"""A format of times or dates in a row of units, such as hh:mm:ss and TT.MM.JJJJ."""
 _BRACKETED = re.compile(r"\[.*\]|\(.*\)|<.*>")
 _ROWS_ABOVE = 100
 _HEADER_ROWS = 3
 _LONG = 80
-"""Characters; a longer text is no name of a column."""
+"""The maximum number of characters of a column's name."""
 
 Row = tuple[int, Sequence[str]]
 """A row's number, from 1, and its cells."""
@@ -38,8 +38,8 @@ Row = tuple[int, Sequence[str]]
 class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
     """Where the header is. ``header_row``: its first row number; 0: there is none. ``first``, ``last``: its columns, from 0.
 
-    ``doubts``: what the rows do not prove, a sentence for each option of the command that decides it.
-    ``repeats_names``: two columns have one name. ``records``: the number of rows below that look like records.
+    ``doubts``: a sentence on each decision that the rows do not prove, by the option of the command for it. ``repeats_names``:
+    two columns have one name. ``records``: the number of rows below that look like records.
     """
 
     header_row: int
@@ -87,7 +87,7 @@ class _Table:
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
-        """Return ``record`` if most cells of the columns with values are values, ``text`` if most are texts, else empty."""
+        """Return ``record`` if most cells in the columns with values hold values, ``text`` if most hold texts, else empty."""
         present = [cells[at] for at in self._valued if not _is_missing(cells, at)]
         values = sum(map(_is_value, present))
         if not present or len(present) * 2 < len(self._valued):
@@ -108,7 +108,7 @@ class _Table:
         return next(cells for number, cells in self._rows if number == layout.header_row)
 
     def _chosen(self, found: Sequence[TableLayout]) -> TableLayout:
-        """Return the layout that has most records before the next one; later headers of a long table are rows of it."""
+        """Return the layout with most records before the next layout begins; later headers of a long table are rows of it."""
         first, *others = found
         if not others:
             return first
@@ -133,7 +133,7 @@ class _Table:
             return None
         bottom, units, doubts = at - 1, False, dict[str, str]()
         unit, number = self._units(at - 1), self._rows[at - 1][0]
-        # Above known units, a name may be a word such as 'null', which is no text elsewhere.
+        # Above known units, a name may be a word such as 'null', which does not count as text elsewhere.
         may_be_named = at > 1 and (self._is_header(at - 2) or (unit is True and self._kinds[at - 2] != "record"))
         if may_be_named and self._head(at - 2) is not None:
             units = unit is not None
@@ -181,7 +181,7 @@ class _Table:
         )
 
     def _head(self, bottom: int) -> int | None:
-        """Return the index of the first header row by that of the last one; None: names are missing or equal."""
+        """Return the index of the first header row, from the index of the last header row; None: names are missing or equal."""
         for top in range(bottom, max(-1, bottom - _HEADER_ROWS), -1):
             if top < bottom and not self._is_adjacent(top + 1):
                 return None
@@ -235,7 +235,7 @@ class _Table:
             return None
         number, cells = self._rows[top]
         if has_no_header([cells[at] for at in self._core]):
-            doubt = f"The cells of row {number} are values, so it may be a record and no header."
+            doubt = f"The cells of row {number} are values, so it may be a record instead of the header."
             return msgspec.structs.replace(self._without_header(), doubts={"--header-row": doubt})
         found = self._below(top)
         if any(self._contrasts(top, at) for at in self._core):
@@ -244,7 +244,7 @@ class _Table:
         return msgspec.structs.replace(found, doubts={**found.doubts, "--header-row": doubt})
 
     def _contrasts(self, top: int, at: int) -> bool:
-        """Return True if the texts of a column are of another kind than its name: all have digits, or they repeat."""
+        """Return True if the texts of a column differ in kind from its name: all have digits, or they repeat."""
         name = self._rows[top][1][at]
         texts = [cells[at] for _, cells in self._rows[top + 1 :] if not _is_missing(cells, at)]
         if any(one.isdigit() for one in name) or not texts:

@@ -1,4 +1,4 @@
-"""The settings of the format for the layout of a table, as the options or a person decide it."""
+"""The settings of the format for the layout of a table, by the options or the decisions of a person."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def decide_layout(path: Path, rows: Sequence[Row], decisions: Decisions) -> Tabl
     """Return the layout of the table in ``rows``; None if there is no table.
 
     Raises:
-        SourceBroken: the row that was named as the header is none of them.
+        SourceBroken: the row that was named as the header does not exist.
     """
     given = decisions.given("--header-row")
     layout = find_layout(rows, is_unit, header_row=None if given is None else int(given))

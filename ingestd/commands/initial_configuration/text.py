@@ -34,7 +34,7 @@ class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of a database. ``url`` is a text of the configuration: a placeholder if the address has a password."""
+    """A table of a database. ``url`` is the text for the configuration: a placeholder if the address has a password."""
 
     url: str
     table: str
@@ -48,10 +48,10 @@ class InitialEntries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user chose. ``url`` and ``api_key`` of the service are texts of the configuration.
+    """The choices of the user. ``url`` and ``api_key`` of the service are texts for the configuration.
 
     ``state``: the state file, relative to the configuration. ``key``: the columns that name a record. ``repeated``: the number
-    of records of the sample with the key of an earlier one.
+    of records of the sample with the key of an earlier record.
     """
 
     url: str
@@ -67,7 +67,7 @@ class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configuration_text(chosen: InitialSettings) -> str:
-    """Return the configuration as YAML. A text of the user is in quotes, and '${' in it is no placeholder."""
+    """Return the configuration as YAML. A text of the user is in quotes, and '${' in it is not a placeholder."""
     lines = [
         "# The configuration of ingestd. 'ingestd check' finds mistakes, 'ingestd plan' shows what a sync would do,",
         "# 'ingestd sync' does it once, and 'ingestd run' is the daemon.",
@@ -84,7 +84,7 @@ def configuration_text(chosen: InitialSettings) -> str:
         *_key_lines(chosen),
         "    entries:",
         *(_entries_line(chosen.key, one) for one in chosen.entries),
-        "    # A run that removes at least half of the entries, or changes as many numbers by a factor such as 1000, is held",
+        "    # A run that removes at least half of the entries, or changes half of the numbers by a factor such as 1000, is held",
         "    # until 'ingestd approve' or 'ingestd discard'.",
         "    guard: {removed: 50}",
         f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}",
@@ -97,7 +97,7 @@ def _key_lines(chosen: InitialSettings) -> list[str]:
     lines = ["    # One entry for each record and column. The key must be different for each record."]
     if chosen.repeated:
         lines.append(
-            f"    # In the sample {counted(chosen.repeated, 'record')} had the key of an earlier one, and replaced its values."
+            f"    # In the sample {counted(chosen.repeated, 'record')} had the key of an earlier record, and replaced its values."
         )
     if isinstance(chosen.source, InitialFolder) and record_keys.FILE not in chosen.key:
         lines.append(
@@ -116,7 +116,7 @@ def _source_lines(source: InitialFolder | InitialTable) -> list[str]:
             f"      pattern: {_text(source.pattern)}",
             *([f"      format: {_flow(source.format)}"] if source.format else []),
             "      # If the folder is on a share: create an empty file .mounted there, and activate the next line. Then a share",
-            "      # that is not mounted is unavailable, and no empty folder.",
+            "      # that is not mounted counts as unavailable, and not as an empty folder.",
             "      # canary: .mounted",
         ]
     return [
@@ -152,7 +152,7 @@ def _one_line(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text as YAML in double quotes, which are those of JSON; in single quotes if it has backslashes."""
+    """Return a text as YAML, in double quotes as in JSON; in single quotes if it has backslashes."""
     text = text.replace("${", "$${")
     if "\\" in text and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
@@ -164,7 +164,7 @@ def suggested_values(
 ) -> tuple[str, ...]:
     """Return the columns of numbers without the key; every other column if there is none.
 
-    ``kind``: the name of the format. Of a test, its status and duration count, and of a requirement its attributes.
+    ``kind``: the name of the format. For a test, the columns are its status and duration; for a requirement, its attributes.
     """
     others = [name for name in columns if name not in key and not name.startswith(record_keys.NESTED_PARENT)]
     match kind:

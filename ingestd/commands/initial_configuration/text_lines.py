@@ -30,7 +30,10 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_pattern(lines: Sequence[str]) -> LinePattern | None:
-    """Return the pattern of lines that begin with a time; None if few do. Other lines continue the line above them."""
+    """Return the pattern of lines that begin with a time; None if only a small share of lines does.
+
+    Other lines continue the line above them.
+    """
     for time in _TIMES:
         start = rf"\[?(?P<time>{time})\]?"
         timed = [line for line in lines if re.match(start, line)]

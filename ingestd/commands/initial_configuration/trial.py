@@ -24,7 +24,7 @@ SHOWN = 5
 def plan_of_sample(settings: InitialSettings, *, sample: Path | None, address: str) -> PartitionPlan:
     """Return what a sync of the sample would do. The state file, the folder and the service are not used.
 
-    ``sample``: the file, if the source is a folder. ``address``: that of the database, if it is a table.
+    ``sample``: the file, if the source is a folder. ``address``: the address of the database, if the source is a table.
 
     Raises:
         SourceBroken: the sample can't be read with the configuration, or gives no entry.

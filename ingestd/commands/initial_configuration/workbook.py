@@ -21,7 +21,7 @@ from ingestd.core.errors import SourceBroken
 _SHEETS = 50
 _COLUMNS = 256
 _SIMILAR = 0.3
-"""Share of the largest table's cells from which another table may be meant."""
+"""If another table has at least this share of the largest table's cells, it may be meant."""
 
 
 class _SheetTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def _sheets(path: Path, decisions: Decisions) -> Iterator[tuple[str, Sequence[Ro
 
 
 def _tables(sheet: str, rows: Sequence[Row], decisions: Decisions) -> Sequence[_SheetTable]:
-    """Return the tables of a sheet; those beside each other have an empty column between them."""
+    """Return the tables of a sheet. Tables beside each other have an empty column between them."""
     given = decisions.given("--header-row")
     header_row = None if given is None else int(given)
     if (area := decisions.given("--area")) is not None:
@@ -118,7 +118,7 @@ def _meant_table(path: Path, tables: Sequence[_SheetTable], decisions: Decisions
 
 
 def _blocks(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of columns that have cells and are beside each other."""
+    """Yield the first and the last column of each range of neighbouring columns with cells."""
     used = [any(cells) for cells in zip(*(cells for _, cells in rows), strict=True)]
     left = None
     for at, is_used in enumerate([*used, False]):

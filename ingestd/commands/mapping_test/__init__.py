@@ -1,1 +1,1 @@
-"""`ingestd test`: cases with records and the entries and rejections that a pipeline's mapping makes of them."""
+"""`ingestd test`: cases with records and the entries and rejections that a pipeline's mapping makes from these records."""

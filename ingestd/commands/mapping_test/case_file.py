@@ -40,7 +40,7 @@ class MappingCase(msgspec.Struct, frozen=True, kw_only=True):
     """One case. Either ``rows`` or ``sample`` holds its records.
 
     ``columns``: the header of the rows (None: a record may lack any field). ``broken``: a part of the reason why the whole
-    partition is rejected (None: it is not). ``partial``: other entries and rejections are ignored.
+    partition is rejected (None: it is not rejected). ``partial``: other entries and rejections are ignored.
     """
 
     file: Path
@@ -58,7 +58,7 @@ class MappingCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_cases(file: Path, *, pipelines: Sequence[str]) -> tuple[MappingCase, ...]:
-    """Read the cases of a file. A case without ``pipeline`` is for that of the file, or for the only one.
+    """Read the cases of a file. A case without ``pipeline`` is for the pipeline of the file, or for the only pipeline.
 
     Raises:
         ConfigurationError: the file can't be read, or has a mistake.

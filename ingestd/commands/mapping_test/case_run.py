@@ -23,7 +23,10 @@ from ingestd.sdk import pack
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """``differences``: line and sentence of each. ``covered``: the rules (`rules_of`) that made an expected entry."""
+    """``differences``: line and sentence of each difference.
+
+    ``covered``: the rules (`rules_of`) that made an expected entry.
+    """
 
     differences: tuple[tuple[int, str], ...]
     covered: frozenset[int]
@@ -75,7 +78,7 @@ def run_case(
     sample: Callable[[Path], Iterator[Batch]],
     groups: Aggregation | None = None,
 ) -> CaseResult:
-    """Map the records of a case, and compare; the arguments are those of `map_case`."""
+    """Map the records of a case, and compare; the arguments are the same as for `map_case`."""
     output = map_case(case, mapping=mapping, rules=rules, sample=sample, groups=groups)
     expected = {entry.key for entry in case.entries}
     return CaseResult(

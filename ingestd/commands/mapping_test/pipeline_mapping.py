@@ -55,11 +55,11 @@ class PipelineMapping:
     ) -> MappedRecords:
         """Map a record, several records, or the file at a path as the source would read it.
 
-        Values are texts or None, as a source reads them. ``facts``: those that the mapping uses, such as ``file.stem``.
+        Values are texts or None, as a source reads them. ``facts``: the facts that the mapping uses, such as ``file.stem``.
 
         Raises:
             TypeError: a value is no text.
-            SourceBroken: the records or the file are rejected as a whole, such as without a column.
+            SourceBroken: the records or the file are rejected as a whole, for example because a column is missing.
         """
         rows: tuple[TextRecord, ...] | None = None
         sample: Path | None = None

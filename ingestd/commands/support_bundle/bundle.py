@@ -95,7 +95,7 @@ def archive(files: Iterator[tuple[str, bytes]], *, name: str) -> bytes:
 
 
 def versions() -> dict[str, object]:
-    """Return the versions of the program, of what it runs on, and of what is installed beside it."""
+    """Return the versions of the program, of its platform, and of the installed connectors and libraries."""
     names = sorted({re.split(r"[ ;<>=\[!~]", one)[0] for one in requires("ingestd") or () if "extra ==" not in one})
     return {
         "ingestd": version("ingestd"),
@@ -139,7 +139,7 @@ def _file(name: str, make: Callable[[], object]) -> tuple[str, bytes]:
 
 
 def _configuration(path: Path, environment: Mapping[str, str]) -> tuple[Configuration | None, list[dict[str, int]]]:
-    """Return the configuration and the locations of its mistakes; their sentences may quote what is in the file."""
+    """Return the configuration and the locations of its mistakes; without their sentences, which may quote the file."""
     mistakes: list[dict[str, int]] = []
     for secrets in (True, False):  # this account may not be able to read the secrets
         try:

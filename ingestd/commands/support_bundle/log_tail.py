@@ -18,7 +18,7 @@ from ingestd.telemetry import Event, catalogue, event_name
 
 _LINES = 1_000
 _BYTES = 4 << 20
-"""How much of the end of a log file is read."""
+"""The number of bytes that are read from the end of a log file."""
 _SECONDS = 20.0
 """Time limit for the journal."""
 _FRAME = re.compile(
@@ -58,7 +58,7 @@ def _last_lines(settings: LogSettings, journalctl: str) -> list[bytes]:
 def _shown(line: bytes, kinds: dict[str, dict[str, object]], known: Collection[str]) -> dict[str, object]:
     try:
         event = json.loads(line)
-    except ValueError:  # such as a message of the interpreter, or a line that is being written
+    except ValueError:  # the line is not JSON, such as a message of the interpreter, or is not complete yet
         return {"event": TEXT}
     if not isinstance(event, dict):
         return {"event": TEXT}
@@ -68,7 +68,7 @@ def _shown(line: bytes, kinds: dict[str, dict[str, object]], known: Collection[s
     shown["event"] = name if name in kinds else TEXT
     shown |= event_fields(event, kinds.get(name, {}), known=known)
     if isinstance(trace := event.get("traceback"), str):
-        # Not the messages of the exceptions, because they may quote values.
+        # The messages of exceptions are left out, because they may quote values.
         shown["traceback"] = [f"{file}:{number} {function}" for file, number, function in _FRAME.findall(trace)]
     return shown
 

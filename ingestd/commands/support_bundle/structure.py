@@ -1,4 +1,4 @@
-"""The structure of a value without its texts: what a person may pass on to others.
+"""The structure of a value without its texts, which a person may pass on to other people.
 
 A text is kept only if it is one of the alternatives that the program itself declares (`Literal`), or one of ``known``, such as
 the names of pipelines. Every other text is replaced, whatever it contains. Nothing searches for secrets.
@@ -19,7 +19,7 @@ TEXT, SECRET, PATH, NUMBER = "<text>", "<secret>", "<path>", "<number>"
 _ITEMS = 1_000
 """Items of a list that are shown. A configuration may have any number."""
 _SECRET_NAME = re.compile(r"key|pass|pwd|secret|token|auth|credential|pin\b", re.IGNORECASE)
-"""Fields of connectors that hold no number that anyone may see, although they are declared as one."""
+"""Fields of connectors that are declared as a number, but may hold a number that must stay private."""
 
 
 def structure_of(value: object, *, known: Collection[str] = (), annotation: object = None, name: str = "") -> object:
@@ -67,7 +67,7 @@ def event_fields(
 
 
 def field_types(kind: type[Any]) -> dict[str, object]:
-    """Return the declared types of the fields of a dataclass or struct; None for one that can't be resolved."""
+    """Return the declared types of the fields of a dataclass or struct; None for a type that can't be resolved."""
     try:
         hints: dict[str, Any] = get_type_hints(kind)
     except NameError:  # a type that is imported for type checkers only
@@ -89,7 +89,7 @@ def _alternatives(annotation: object) -> set[object]:
 
 
 def _parts(annotation: object) -> Iterator[object]:
-    """Yield a type and the types in it: those of a union and of a list."""
+    """Yield a type and the types in it: the members of a union, and the items of a list."""
     yield annotation
     if get_origin(annotation) is not Literal:
         for part in get_args(annotation):

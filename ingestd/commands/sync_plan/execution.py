@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class PlanRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """The saved plan is not what a sync would do now. ``differences``: a sentence each; ``now``: what it would do."""
+    """The saved plan differs from the present effect of a sync. ``differences``: a sentence each; ``now``: the present plan."""
 
     differences: tuple[str, ...]
     now: SyncPlan
 
 
 class Interrupted(Exception):
-    """A signal ended the work before the delivery. ``exit_status``: that of a process which the signal ends."""
+    """A signal ended the work before the delivery. ``exit_status``: the exit status of a process that this signal ends."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -81,9 +81,9 @@ async def plan(
 async def sync_planned(
     configuration: Configuration, saved: SyncPlan, *, timeout_seconds: float | None, emit: Emit
 ) -> SyncReport | PlanRefusal:
-    """Do exactly what a saved plan says, or nothing.
+    """Execute exactly a saved plan, or change nothing.
 
-    The sources are read again. If the effect on every pipeline is that of the plan, it is stored in one transaction, and
+    The sources are read again. If the effect on every pipeline is the same as in the plan, it is stored in one transaction, and
     delivered. A run that the guard holds in the plan is held.
 
     Raises:
@@ -109,7 +109,7 @@ async def _store_planned(
         differences = plan_differences(saved, made.plan)
         if differences:
             return PlanRefusal(differences=tuple(differences), now=made.plan)
-        state.replace_by(copy.path)  # in this thread: a signal comes before it or after it
+        state.replace_by(copy.path)  # it runs in this thread, so a signal is handled before it or after it
     return made.passes
 
 

@@ -29,7 +29,7 @@ def _pipeline(planned: PipelinePlan, found: PipelinePlan) -> Iterator[str]:
     if planned.configuration != found.configuration:
         yield (
             f"The configuration has changed: source, entries, contract, guard, sink or lookup files of pipeline "
-            f"{planned.name} are not those of the plan."
+            f"{planned.name} are not the same as in the plan."
         )
     if planned.commits != found.commits:
         yield (
@@ -37,7 +37,7 @@ def _pipeline(planned: PipelinePlan, found: PipelinePlan) -> Iterator[str]:
             f"{planned.name} since the plan was made."
         )
     if planned.failures != found.failures:
-        reason = " ".join(found.failures) or "it is available now, and was not when the plan was made."
+        reason = " ".join(found.failures) or "it is available now, but was not available when the plan was made."
         yield f"The source of pipeline {planned.name} has changed: {reason}"
 
 
@@ -49,13 +49,13 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
             yield f"The state has changed: the sink {planned.name} was delivered to since the plan was made."
     if saved.pending != now.pending:
         before, after = (sum(one.pending for one in plan.sinks) for plan in (saved, now))
-        yield f"The state has changed: pending are {counted(after, 'entry')}, and in the plan {before} or other ones."
+        yield f"The state has changed: {counted(after, 'entry')} pending now; the plan has {before} pending, or different ones."
 
 
 def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     planned = {(one.pipeline, one.partition): one for one in saved.partitions}
     present = {(one.pipeline, one.partition): one for one in now.partitions}
-    # A file outside the plan without an effect is no difference: it may have been written again with the same bytes.
+    # If a file is not in the plan but has no effect, that is no difference: it may have been written again with the same bytes.
     effective = [name for name, one in present.items() if one.has_effect]
     for name in dict.fromkeys([*planned, *effective]):
         sentence = _partition(planned.get(name), present.get(name))
@@ -72,7 +72,7 @@ def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> st
     if planned is not None and found is None:
         return (
             f"The source has changed: {planned.partition} (pipeline {planned.pipeline}) has nothing to read any more. The plan "
-            f"has {counted(planned.records, 'record')} of it."
+            f"has {counted(planned.records, 'record')} of this partition."
         )
     if planned is None or found is None:
         return ""
@@ -81,7 +81,7 @@ def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> st
         records = f"{found.records} instead of {counted(planned.records, 'record')}"
         difference = f"{records}; entries: {found.counts}, instead of {planned.counts}"
         if (planned.records, planned.counts) == (found.records, found.counts):
-            difference = "as many records and changed entries, but other values"
+            difference = "the same number of records and changed entries, but different values"
         return f"The source has changed: {named} has other content than in the plan: {difference}."
     if (planned.effect, planned.held, planned.counts) != (found.effect, found.held, found.counts):
         return f"The effect of {named} has changed: {found.counts}, instead of {planned.counts}."

@@ -172,7 +172,7 @@ def _reader(
 
 
 def _failures_to(emit: Emit) -> Emit:
-    """Return an `Emit` for bugs only: the other events say that something was stored, which is not the case."""
+    """Return an `Emit` that reports only bugs: other events would say that something was stored, which is not the case."""
 
     def pass_on(event: Event) -> None:
         if isinstance(event, SourceFailed):
@@ -197,7 +197,10 @@ def _failures(pipeline: str, passes: Iterable[PassReport]) -> tuple[str, ...]:
 
 
 def _compared_sinks(configuration: Configuration, passes: Iterable[PassReport]) -> dict[str, bool]:
-    """Return the sinks from which a sync may remove unexplained entries, with True if all of these; see `OwnershipKeeper`."""
+    """Return the sinks from which a sync may remove unexplained entries.
+
+    The value is True if all of them may be removed; see `OwnershipKeeper`.
+    """
     last = {one.pipeline: one for one in passes}
     writers: defaultdict[str, list[PipelineSettings]] = defaultdict(list)
     for pipeline in configuration.settings.pipelines:

@@ -15,7 +15,7 @@ VERSION = 1
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that would change. ``old`` and ``new`` are None if there is no such value; the types are None then, too.
+    """An entry that would change. ``old`` and ``new`` are None if there is no such value; its type is then None, too.
 
     ``position``: the location of the record of the new value in its partition.
     """
@@ -37,11 +37,11 @@ class PlannedReject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync would do with a file or table that has new content, or a held run.
+    """The effect of a sync on a file or table that has new content, or a held run.
 
     ``records`` read and ``rejected``. Entries ``created``, ``changed`` (``retyped`` of them get another data type), ``removed``
-    and ``unchanged``. ``held``: why the guard would hold the run, a sentence each; the counts are then those of the held run.
-    ``failure``: why it can't be read, or empty. ``notice``: what the reading guessed or skipped, or empty. ``changes`` and
+    and ``unchanged``. ``held``: why the guard would hold the run, a sentence each; the counts are then the counts of the held
+    run. ``failure``: why it can't be read, or empty. ``notice``: what the reading guessed or skipped, or empty. ``changes`` and
     ``rejects``: the first ones of each kind. ``content`` and ``effect``: digests of the records and of all changes.
     """
 
@@ -83,9 +83,9 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
 class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the plan.
 
-    ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be
-    read. ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of commits
-    that changed its entries before. ``paused``: that the pipeline is paused, so it was not read; empty if it is not.
+    ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be read.
+    ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of commits that changed
+    its entries before. ``paused``: a sentence that the pipeline is paused, so it was not read; else empty.
     """
 
     name: str
@@ -112,7 +112,7 @@ class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync would do. ``made``: a time in UTC. ``pending``: digest of the entries that are pending before."""
+    """The effect of a sync. ``made``: a time in UTC. ``pending``: digest of the entries that are pending before."""
 
     version: int
     made: str
@@ -136,7 +136,7 @@ def read_plan(path: Path) -> SyncPlan:
     """Return the plan in a file of ``ingestd plan --save``.
 
     Raises:
-        PlanUnusable: it can't be read, is no plan, or is one of another version.
+        PlanUnusable: it can't be read, is not a plan, or is a plan of another version.
     """
     try:
         content = path.read_bytes()

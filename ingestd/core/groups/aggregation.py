@@ -4,8 +4,8 @@ A *state* is a row about some records of one group: its sums, counts and chosen 
 all states of a group, so the states of a large partition can be merged in parts. The states of a group must be merged in the
 order of the records; the result does not depend on how the records are divided into batches.
 
-A group with a rejected record is rejected: an aggregate without one of its records is another number. A rejected record
-without a known group may belong to any group, so it rejects the whole partition.
+A group with a rejected record is rejected: without one of its records, an aggregate would be wrong. A rejected record without a
+known group may belong to any group, so it rejects the whole partition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operand
 from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
 from ingestd.core.mapping.absent_fields import OPTIONAL
 from ingestd.core.mapping.column import column_named, no_column_sentence
-from ingestd.core.mapping.program import ORDER, Program, compile_program
+from ingestd.core.mapping.program import ORDER, compile_program
 from ingestd.core.mapping.specification import EntrySpec
 from ingestd.core.mapping.typed import any_fault
 from ingestd.core.record import Batch, Reject, located_reason, location_text, position_at
@@ -34,7 +34,10 @@ _ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0rea
 
 
 class GroupedRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups as records: ``positions`` locates the first and the last record of each. ``rejects``: the rejected groups."""
+    """Groups as records: ``positions`` locates the first and the last record of each group.
+
+    ``rejects``: the rejected groups.
+    """
 
     records: pl.DataFrame
     positions: pl.Series
@@ -97,7 +100,7 @@ class Aggregation:
             ExpressionError: an expression can't be compiled.
         """
         self.spec = spec
-        self._program = _compile(spec)
+        self._program = compile_program(EntrySpec(key="", where=spec.where, let=spec.let), {})
         self._aggregates = tuple(_Aggregate(name=name, spec=one) for name, one in spec.take)
         used = (*spec.by, *(name for one in self._aggregates for name in (one.spec.field, one.spec.order) if name))
         self._used = tuple(dict.fromkeys(used))
@@ -115,7 +118,7 @@ class Aggregation:
         return tuple(name for name in self.sources if name in columns)
 
     def digest_with(self, mapping: str) -> str:
-        """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""
+        """Return the digest of a mapping of these groups. If the group stage changes, everything is read again."""
         spec = msgspec.to_builtins(self.spec)
         if not self.spec.optional:  # as in the versions without it
             del spec["optional"]
@@ -140,7 +143,7 @@ class Aggregation:
     def states(self, batch: Batch) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
         """Return a state for each record, in their order, and the rejected records.
 
-        The rejected records of the batch are among them, and the rejected records of known groups have a state, too.
+        The second result includes records that the batch rejects. Rejected records of known groups have a state, too.
 
         Raises:
             SourceBroken: the group of a rejected record is unknown.
@@ -243,7 +246,10 @@ class Aggregation:
         return frame.with_columns([output.text().alias(name) for name, output in outputs.items()])
 
     def _stated(self, frame: pl.DataFrame, reasons: MappingOf[int, str]) -> pl.DataFrame:
-        """Return the part of the states that is not about aggregates. ``reasons``: of rejected records, by their `ORDER`."""
+        """Return the part of the states that is not about aggregates.
+
+        ``reasons``: the reasons of rejected records, by their `ORDER`.
+        """
         known = pl.col(ORDER).replace_strict(reasons, default=None, return_dtype=pl.String) if reasons else pl.lit(None)
         return frame.select(
             *map(column_named, self.spec.by),
@@ -307,10 +313,6 @@ class Aggregation:
         return [with_text.alias(one.column("compared")), texts.alias(one.column("text"))]
 
 
-def _compile(spec: GroupSpec) -> Program | None:
-    return compile_program(EntrySpec(key="", where=spec.where, let=spec.let), {})
-
-
 def _is_filled(name: str) -> pl.Expr:
     return (column_named(name) != "").fill_null(value=False)
 
@@ -346,7 +348,7 @@ def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
 class RowRejects(msgspec.Struct):
     """The rejected records of a batch. ``names_group``: the group of the records that are added now is known.
 
-    ``reasons``: of the records with a known group, by their place in the batch.
+    ``reasons``: the reasons of the records with a known group, by their place in the batch.
     """
 
     batch: Batch

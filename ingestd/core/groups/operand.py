@@ -16,23 +16,24 @@ from ingestd.core.mapping.number import DECIMALS, read_numbers
 
 SCALE = 10**DECIMALS
 MEAN_DIGITS = 15
-"""The least number of significant digits of a mean without end, which has at least `DECIMALS` decimals."""
+"""The least number of significant digits of a mean with infinitely many decimals, which has at least `DECIMALS` decimals."""
 
 EXPECTED = {
     "number": "a number, which has at most 19 digits before and 18 after the point",
     "date": "a date of the form 2026-11-07 or 2026-11-07T12:30:00 without offset (as: date; with offsets: as: instant)",
     "instant": "a time with offset, such as 2026-11-07T12:30:00+01:00 (as: instant; without offsets: as: date)",
 }
-"""What the values of a comparison are, as the end of a sentence."""
+"""The kinds of values of a comparison, as the end of a sentence."""
 
 _DATE = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-"""A time with more than six decimals of a second is no date: they would not be compared."""
+"""A time with more than six decimals of a second is not a date, because the further decimals would not be compared."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ENOUGH = 160
-"""The number of digits that hold every quotient of a sum and a count of less than 2**63 that has an end."""
+"""The number of digits that hold every quotient of a sum and a count of less than 2**63, if the quotient has finitely many
+decimals."""
 
 
 def read_operands(texts: pl.Series, compared: Comparison) -> pl.Series:
@@ -74,8 +75,8 @@ def sum_text(scaled: int) -> str:
 def mean_text(scaled: int, count: int, decimals: int | None) -> str:
     """Return the mean of ``count`` numbers with the sum ``scaled``, a multiple of 10**-18.
 
-    With ``decimals`` the exact mean is rounded once. Else it is exact if it has an end, and otherwise rounded to
-    `MEAN_DIGITS` significant digits and at least 18 decimals. A half is rounded away from zero.
+    With ``decimals`` the exact mean is rounded once. Else it is exact if it has finitely many decimals, and otherwise rounded
+    to `MEAN_DIGITS` significant digits and at least 18 decimals. A half is rounded away from zero.
     """
     if decimals is not None:
         return fixed_text(Fraction(scaled, count * SCALE), decimals)

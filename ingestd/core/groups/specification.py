@@ -13,9 +13,9 @@ Comparison: TypeAlias = Literal["number", "date", "instant", "text"]
 class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a group.
 
-    ``field``: the field of the records; None counts the records. ``order``: of ``first`` and ``last``, the field that orders
+    ``field``: the field of the records; None counts the records. ``order``: for ``first`` and ``last``, the field that orders
     the records; None: the order of the partition. ``compared``: how ``min``, ``max`` and ``order`` compare. ``decimals``: the
-    number of decimals of a mean; None: all, as far as there is an end.
+    number of decimals of a mean; None: all, if they are finitely many.
     """
 
     function: Function

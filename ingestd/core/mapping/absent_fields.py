@@ -13,14 +13,16 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from ingestd.core.errors import SourceBroken
+from ingestd.core.mapping.column import listed
+from ingestd.core.mapping.rule_group import FILE_NAME, PREAMBLE
 from ingestd.core.phrases import clipped
 from ingestd.core.record import Batch
 
 ChildField: TypeAlias = tuple[tuple[str, ...], str]
-"""The lists of ``each`` and a name that is used of their items."""
+"""The lists of ``each``, and a name that the mapping uses in their items."""
 
 _COLUMNS = 1_000
-"""The most names of fields that are kept for a sentence, because a source may invent names."""
+"""The most names of fields that are kept for a sentence, because a source may have any number of names."""
 
 OPTIONAL = "If the source may lack it, add it to 'optional'."
 
@@ -46,7 +48,10 @@ class NamesFields(Protocol):
         """Return the required names that are neither columns nor facts. With more columns, no other name is absent."""
 
     def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
-        """Return the sentence about an absent name. ``header``: ``columns`` are those of a header, else those of all records."""
+        """Return the sentence about an absent name.
+
+        ``header``: ``columns`` are the columns of a header, else the fields of all records.
+        """
 
 
 class AbsentFields:
@@ -101,7 +106,7 @@ class AbsentFields:
     def add_children(self, found: Mapping[ChildField, bool], *, is_whole: bool, last: bool) -> AbsentField | None:
         """Add what the mapping found in lists; return a field that rejects the records of the batch.
 
-        ``is_whole``: all records of the batch were mapped. The rest is as before, and had the fields then.
+        ``is_whole``: all records of the batch were mapped. The rest of the batch did not change, and had the fields before.
 
         Raises:
             SourceBroken: no item of a whole reading that ends has a field.
@@ -120,7 +125,7 @@ class AbsentFields:
     def _found(self, absent: Sequence[str], columns: Sequence[str]) -> AbsentField | None:
         if not absent:
             return None
-        # A source may invent long names, and the sentence becomes the reason of each record.
+        # A source may have very long names, and the sentence becomes the reason of each record.
         sentence = clipped(self._user.absent_sentence(absent[0], columns, header=False))
         return AbsentField(name=absent[0], sentence=sentence)
 
@@ -129,3 +134,20 @@ def _child_field(absent: ChildField) -> AbsentField:
     lists, name = absent
     sentence = f"No item of '{'.'.join(lists)}' has a field '{name}', which the mapping names. {OPTIONAL}"
     return AbsentField(name=name, sentence=sentence)
+
+
+def no_preamble_sentence(name: str, facts: Mapping[str, str]) -> str:
+    """Return that no row above the header gives a fact, and the rows that there are."""
+    known = [one.removeprefix(PREAMBLE) for one in facts if one.startswith(PREAMBLE)]
+    names = f"the rows name {listed(known)}" if known else "set 'preamble: true' in its format if it has such rows"
+    return (
+        f"The mapping uses {{{name}}}, but no row above the header of '{facts.get(FILE_NAME, '')}' gives "
+        f"'{name.removeprefix(PREAMBLE)}' a value; {names}. {OPTIONAL}"
+    )
+
+
+def no_unit_sentence(name: str) -> str:
+    """Return that no row below the header gives a unit."""
+    return (
+        f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format. {OPTIONAL}"
+    )

@@ -77,7 +77,10 @@ def _rounding(
     result: tuple[pl.Expr, pl.Expr | None],
     is_exact: Callable[[pl.Expr], pl.Expr],
 ) -> Typed:
-    """Return the result of an operation that may round or overflow. ``result``: of `number.multiply` or `number.divide`."""
+    """Return the result of an operation that may round or overflow.
+
+    ``result``: the result of `number.multiply` or `number.divide`.
+    """
     rounded, safe = compiler.step(result[0]), result[1]
     faults = operands.faults
     if safe is not None:

@@ -19,7 +19,7 @@ class UsedNames(msgspec.Struct, frozen=True, kw_only=True):
 class BatchRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules for batches with these ``columns``, one group for each specification.
 
-    ``used``: the names that the rules use; ``required``: those that some record must have.
+    ``used``: the names that the rules use; ``required``: the names that some record must have.
     """
 
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The fields of the items of a JSON list, as exact text.
 
-They are as those of a record of a JSON file: nested names are joined by dots, numbers keep their characters, and a list is its
-JSON text. If only simple fields are needed, one call decodes all items by columns. Otherwise each item is read alone.
+They are like the fields of a record of a JSON file: nested names are joined by dots, numbers keep their characters, and a list
+is its JSON text. If only simple fields are needed, one call decodes all items by columns. Otherwise each item is read alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str 
 
 
 def has_field(items: Sequence[msgspec.Raw], name: str, values: Iterable[str | None]) -> bool:
-    """Return whether one of the items has the field ``name``, with a value or with null. ``values``: what was read of it."""
+    """Return whether one of the items has the field ``name``, with a value or with null.
+
+    ``values``: the values that were read of the field.
+    """
     return (
         name == CHILD
         or any(value is not None for value in values)
@@ -170,5 +173,5 @@ def _value(text: bytes) -> str | None:
 
 
 def _list_text(text: bytes) -> str | None:
-    """Return the text of a list; a text in quotes may be one, too."""
+    """Return the text of a list; a text in quotes may hold a list, too."""
     return OBJECT if text[:1] == b"{" else _value(text)

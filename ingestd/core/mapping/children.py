@@ -1,4 +1,4 @@
-"""Children: the items of JSON lists in the fields of records, each as a record of its own.
+"""Children: the items of JSON lists in the fields of records, each as a separate record.
 
 A list may be in an item of another list, to any depth. The levels are expanded one after the other, by columns.
 """
@@ -39,7 +39,7 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
     """A record or child that has no children, because its list can't be used.
 
-    ``record``: its value of `ORDER`. ``position``: the position of the child; empty: it is the record itself.
+    ``record``: the `ORDER` of the record. ``position``: the position of the child; empty: it is the record itself.
     """
 
     record: int
@@ -101,9 +101,9 @@ def expand(
 ) -> Children:
     """Return the children of some records.
 
-    ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field
-    with the list, and those of the lists within its items. ``names``: the names to provide. ``required`` and
-    ``required_lists``: names among them, and lists within items; the result says whether an item has each.
+    ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field with
+    the list, and the fields with the lists within its items. ``names``: the names to provide. ``required`` and
+    ``required_lists``: names among them, and lists within items; the result shows whether an item has each of them.
     """
     wanted = [(name, *level_of(name, len(each))) for name in dict.fromkeys(names)]
     faults: list[ChildFault] = []

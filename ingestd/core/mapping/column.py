@@ -17,11 +17,14 @@ def column_named(name: str) -> pl.Expr:
 
 
 def no_column_sentence(name: str, columns: Sequence[str], *, header: bool = True) -> str:
-    """Return a sentence about a missing column, or field of all records, with the existing ones and the nearest of them."""
+    """Return a sentence about a missing column or field.
+
+    The sentence has the existing columns or fields, and the nearest name.
+    """
     there = (
         f"There is no column '{name}'; the columns are" if header else f"No record has a field '{name}'; the fields are"
     )
-    hint = nearest(name, columns) or f" Is it the right {'file' if header else 'source'}, and the right mapping?"
+    hint = nearest(name, columns) or f" Check the {'file' if header else 'source'} and the mapping."
     return f"{there} {listed(columns)}.{hint}"
 
 

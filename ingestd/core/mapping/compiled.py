@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import cached_property
 
@@ -22,7 +22,7 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField
+from ingestd.core.mapping.absent_fields import OPTIONAL, AbsentField, no_preamble_sentence, no_unit_sentence
 from ingestd.core.mapping.batch_rules import BatchRules, UsedNames
 from ingestd.core.mapping.children import LIST, POSITION, ROW_HASH
 from ingestd.core.mapping.column import listed, no_column_sentence
@@ -50,11 +50,11 @@ from ingestd.core.template import COLUMN, parse_template
 
 _ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
-"""The members of a specification that its digest always has; it has other members only if they are set."""
+"""The members of a specification that its digest always has; other members are part of the digest only if they are set."""
 
 
 class Mapping:
-    """Compiled entry specifications, applied to batches. Immutable, but for the rules of the latest batch."""
+    """Compiled entry specifications, applied to batches. Immutable, except the rules of the latest batch."""
 
     def __init__(self, specs: Iterable[EntrySpec], tables: MappingOf[TableSource, Table] | None = None) -> None:
         """Compile ``specs``. A table of a lookup that is not in ``tables`` is empty.
@@ -70,13 +70,13 @@ class Mapping:
         self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
         self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
         self._rules = self._latest = self._compile(())
-        """The rules without the columns that selections find, and those for the columns of the latest batch."""
+        """The rules without the columns that selections find, and the rules for the columns of the latest batch."""
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of a record that the mapping uses; changes of other fields do not change the record.
 
-        Columns that a selection finds in a batch are used, too, and not among them.
+        Columns that a selection finds in a batch are used, too, but not included here.
         """
         return self._rules.used.fields
 
@@ -108,7 +108,7 @@ class Mapping:
         """Return the columns of the source of an entry with this key; empty if they are unknown.
 
         ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
-        result has the columns of all.
+        result has the columns of all templates.
         """
         rules = self._compile(self._selected(key)) if self._dynamic else self._rules
         names: list[str] = []
@@ -146,8 +146,8 @@ class Mapping:
     def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
         """Return the `row_hashes` and the `apply` of batches that have the same columns as another batch; None for the rest.
 
-        They are made at once, which takes hardly longer than for one of them. None also for batches with a missing column, and
-        for a mapping that uses facts or lists.
+        All batches are mapped together, which takes little more time than one batch. None also for batches with a missing
+        column, and for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
         is_plain = not self._each and all(group.parts is None for group in self._rules.groups)
@@ -175,7 +175,7 @@ class Mapping:
         """See `NamesFields.check_facts`; the file's name must have the form of the mapping, too."""
         for name in self._rules.required.facts:
             if name.startswith(PREAMBLE) and name not in batch.facts:
-                raise SourceBroken(_no_preamble(name, batch.facts))
+                raise SourceBroken(no_preamble_sentence(name, batch.facts))
             if name not in batch.facts:
                 raise SourceBroken(
                     f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}. {OPTIONAL}"
@@ -192,7 +192,8 @@ class Mapping:
         rules = self._rules_for(columns)
         names = [name for name in rules.required.fields if name not in existing]
         # An object in the place of a list rejects its record.
-        absent = [name for name in names if name not in self._lists or not any(map(_begins(name), columns))]
+        objects = [name for name in self._lists if any(column.startswith(f"{name}.") for column in columns)]
+        absent = [name for name in names if name not in objects]
         for spec, group in zip(self._specs, rules.groups, strict=True):
             if spec.selection is not None:
                 globs = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
@@ -203,7 +204,7 @@ class Mapping:
     def absent_sentence(self, name: str, columns: Sequence[str], *, header: bool) -> str:
         """See `NamesFields.absent_sentence`."""
         if name.startswith(UNITS):
-            return _no_unit(name)
+            return no_unit_sentence(name)
         if any(spec.selection is not None and name in spec.selection.match for spec in self._specs):
             return f"The mapping selects none of the columns {listed(columns)} (columns: {name}). {OPTIONAL}"
         return f"{no_column_sentence(name, columns, header=header)} {OPTIONAL}"
@@ -233,7 +234,8 @@ class Mapping:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
         if bad:
-            # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
+            # A record is mapped or rejected as a whole: with entries of a part of a row, the sink would have a state that the
+            # source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
         found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
@@ -273,7 +275,10 @@ class Mapping:
         return tuple(dict.fromkeys([*self._lists, *(name for name in names if not name.startswith(FILE))]))
 
     def reject_all(self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, absent: AbsentField) -> Mapped:
-        """Return no entries: all records are rejected, because none has a field. The arguments are as in `apply`."""
+        """Return no entries: all records are rejected, because no record has a field.
+
+        The arguments are the same as for `apply`.
+        """
         found = [
             (order, position_at(positions, order), absent.sentence, absent.name) for order in range(records.height)
         ]
@@ -318,7 +323,9 @@ class Mapping:
         return (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
-        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children.
+        """Return how one record (one row) makes the entry ``key``.
+
+        None if no template makes this key from the record or its children.
 
         ``key`` is in NFC.
         """
@@ -365,7 +372,10 @@ class Mapping:
         return frame.hstack(records.select(lists)) if lists else frame
 
     def _rules_for(self, columns: Sequence[str]) -> BatchRules:
-        """Return the rules for a batch with these columns. Most batches of a reading have those of the batch before."""
+        """Return the rules for a batch with these columns.
+
+        Most batches of a reading have the same columns as the batch before.
+        """
         if not self._dynamic:
             return self._rules
         rules = self._latest
@@ -383,23 +393,3 @@ class Mapping:
         """Return the columns that the key of an entry may name."""
         selections = (parse_template(spec.key) for spec in self._specs if spec.selection is not None)
         return tuple(dict.fromkeys(column for template in selections for column in columns_in(template, key)))
-
-
-def _no_preamble(name: str, facts: MappingOf[str, str]) -> str:
-    known = [one.removeprefix(PREAMBLE) for one in facts if one.startswith(PREAMBLE)]
-    names = f"the rows name {listed(known)}" if known else "set 'preamble: true' in its format if it has such rows"
-    return (
-        f"The mapping uses {{{name}}}, but no row above the header of '{facts.get(FILE_NAME, '')}' gives "
-        f"'{name.removeprefix(PREAMBLE)}' a value; {names}. {OPTIONAL}"
-    )
-
-
-def _no_unit(name: str) -> str:
-    return (
-        f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format. {OPTIONAL}"
-    )
-
-
-def _begins(name: str) -> Callable[[str], bool]:
-    """Return whether a column is a field of an object ``name``."""
-    return lambda column: column.startswith(f"{name}.")

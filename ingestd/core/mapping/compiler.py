@@ -44,7 +44,7 @@ class Compiler(msgspec.Struct, kw_only=True):
     """Compiles the expressions of one entry mapping.
 
     ``handlers``: the permitted kinds of nodes. ``steps``: columns to add to the records, in order; the compiled expressions
-    refer to them. ``named``: expressions that others use by name.
+    refer to them. ``named``: expressions that other expressions use by name.
     """
 
     handlers: Mapping[type[exp.Expr], Handler]
@@ -69,7 +69,7 @@ class Compiler(msgspec.Struct, kw_only=True):
             raise ExpressionError("The expression is nested too deeply.") from None
 
     def define(self, name: str, text: str) -> Typed:
-        """Compile an expression that later ones use by a name.
+        """Compile an expression that later expressions use by a name.
 
         Raises:
             ExpressionError: as for `compile`.
@@ -114,7 +114,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return self.as_number(self.node(node), node)
 
     def as_number(self, found: Typed, node: exp.Expr) -> Typed:
-        """Return a compiled node as a number; text is read as an exact decimal, and has a fault if it is none."""
+        """Return a compiled node as a number; text is read as an exact decimal, and has a fault if it is not a decimal."""
         if found.kind == "null":
             return replace(found, expr=found.expr.cast(number.number_type()), kind="number")
         if found.kind == "number":
@@ -159,7 +159,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return found
 
     def integer(self, node: exp.Expr, *, least: int, most: int = 10**6) -> int:
-        """Return the whole number that a node is."""
+        """Return the whole number of a literal node."""
         inner = node.this if isinstance(node, exp.Neg) else node
         value = number.decimal_of(inner.this) if isinstance(inner, exp.Literal) and not inner.is_string else None
         if isinstance(node, exp.Neg) and value is not None:
@@ -171,7 +171,7 @@ class Compiler(msgspec.Struct, kw_only=True):
         return int(value)
 
     def literal(self, node: exp.Expr | None, what: str) -> str:
-        """Return the text in quotes that a node is; ``what`` says in errors what it should be."""
+        """Return the text of a literal node in quotes; ``what`` describes the expected text in errors."""
         if not isinstance(node, exp.Literal) or not node.is_string:
             raise ExpressionError(
                 f"Expected {what} in single quotes here.", position_of(node) if node is not None else None

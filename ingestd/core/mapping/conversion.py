@@ -29,14 +29,19 @@ class ValueRefused(ValueError):
 
 
 class UnitRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The unit of the source (a template) and that of the entry."""
+    """The unit of the source (a template), and the unit of the entry."""
 
     source: str
     target: str
 
 
 class DateRule(msgspec.Struct, frozen=True, kw_only=True):
-    """``form``: as of `datetime.strptime`, or ``iso``. ``timezone``: of dates without offset. ``target``: of the result."""
+    """The rule for a date.
+
+    ``form``: the format of `datetime.strptime`, or ``iso``. ``timezone``: the time zone of dates without offset.
+
+    ``target``: the time zone of the result.
+    """
 
     form: str
     timezone: str | None = None
@@ -140,7 +145,7 @@ def _choose(text: str, allowed: Mapping[str, str]) -> str:
 
 
 def _without_groups(text: str, point: str, group: str) -> str | None:
-    """Return a number as with a point and without groups; None if it can't be one."""
+    """Return the text of a number with a decimal point and without thousands separators; None if it can't be a number."""
     if group and group in text:
         whole, mark, rest = text.partition(point)
         if not re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+", whole) or group in rest:
@@ -181,7 +186,7 @@ def _plain(value: Fraction, text: str) -> str:
     """Return a number as its shortest text without exponent.
 
     Raises:
-        ValueRefused: it has no end.
+        ValueRefused: the number has infinitely many decimals.
     """
     rest, twos, fives = value.denominator, 0, 0
     while rest % 2 == 0:

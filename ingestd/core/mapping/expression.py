@@ -4,8 +4,8 @@ Only the operators and functions of these modules exist: no SELECT, no aggregate
 file. Polars' own SQL is not used, because it rounds numbers and fails a whole batch at one overflow.
 
 A field is text. As an operand of arithmetic, or compared with a number, it is an exact decimal (`ingestd.core.mapping.number`).
-A record for which that is impossible has a fault. Faults of a part that SQL does not evaluate (another branch of CASE, the
-right side of AND) don't count.
+If that is impossible for a record, the record has a fault. Faults of a part that SQL does not evaluate (another branch of CASE,
+the right side of AND) don't count.
 """
 
 from __future__ import annotations

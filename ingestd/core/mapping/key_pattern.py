@@ -1,4 +1,4 @@
-"""From the key of an entry back to the template and the columns that it may be made of."""
+"""From the key of an entry back to the template and the columns from which it may be made."""
 
 from __future__ import annotations
 

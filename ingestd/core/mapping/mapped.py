@@ -1,4 +1,4 @@
-"""What a mapping makes of records: entries and rejects."""
+"""The result of a mapping: entries and rejects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ingestd.core.mapping.absent_fields import ChildField
 from ingestd.core.record import Position, Reject
 
 RejectedRow: TypeAlias = tuple[int, Position, str, str]
-"""The value of `ORDER` of a record; the position of it or its child; reason and field."""
+"""The value of `ORDER` of a record; the position of the record or its child; reason and field."""
 
 
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of rejected records, which keep the values that they have.
+    """The entries of rejected records, which keep their values.
 
-    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each of them is known.
+    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each rejected record is known.
     """
 
     entries: pl.DataFrame
@@ -53,7 +53,7 @@ class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
 def divide(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
     """Yield the parts of batches that were mapped at once, with the numbers of their records as positions.
 
-    ``positions``: those of each batch.
+    ``positions``: the positions of each batch.
     """
     entries, rejects = mapped.entries, mapped.rejects
     of_entries = entries["position"].to_list()

@@ -48,7 +48,7 @@ def map_children(
 def expand_children(
     each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: Mapping[str, str]
 ) -> Children:
-    """Return the children of some records with the names that their rules use, and what is wrong with lists."""
+    """Return the children of some records with the names that their rules use, and the problems of their lists."""
     of_lists = [group for group in groups if group.each == each]
     names = tuple(dict.fromkeys(name for group in of_lists for name in group.child_names))
     found = expand(

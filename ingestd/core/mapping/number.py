@@ -31,7 +31,10 @@ def number_type() -> pl.Decimal:
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """Return the number that a text is, such as ``-1.50e3``; None if it is none. Digits are ASCII, there are no spaces."""
+    """Return the number in a text such as ``-1.50e3``; None if the text is not a number.
+
+    Digits are ASCII, there are no spaces.
+    """
     if not _FORM.fullmatch(text):
         return None
     try:
@@ -41,7 +44,7 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def exact_number(text: str) -> Decimal | None:
-    """Return the number that a text is; None if it is none or doesn't fit."""
+    """Return the number in a text; None if the text is not a number, or the number doesn't fit."""
     value = decimal_of(text)
     if value is None or (value and value.adjusted() >= LIMIT_DIGITS):
         return None
@@ -84,9 +87,9 @@ def digits_above(number: pl.Expr, digits: int) -> pl.Expr:
 
 
 def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
-    """Return the products, and whether the operands are so small that a product can be computed; else it is null.
+    """Return the products, and whether the operands are small enough to compute a product; otherwise the product is null.
 
-    ``constant``: the value of ``right``, if it is one. None as the second result: every product can be computed.
+    ``constant``: the value of ``right``, if it is a constant. The second result is None if every product can be computed.
     """
     if constant is not None and abs(constant) <= 10:
         return left * right, None
@@ -97,12 +100,12 @@ def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[p
 
 
 def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:
-    """Return the operand where it is safe, else one."""
+    """Return the operand where it is safe, else 1."""
     return pl.when(safe).then(operand).otherwise(number_literal(Decimal(1)))
 
 
 def divide(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
-    """Return the quotients, and whether the operands are such that a quotient can be computed; as `multiply`."""
+    """Return the quotients, and whether a quotient can be computed; see `multiply`."""
     if constant is not None and abs(constant) >= Decimal("0.1"):
         return left / right, None
     safe = (right.to_physical() != 0) & (_size(left) < 9e19 * _size(right))
@@ -121,7 +124,7 @@ def is_exact_product(product: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr
 def is_exact_quotient(quotient: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """Return whether a quotient of `divide` was not rounded.
 
-    As for products; the difference is at most half of the divisor, which is less than 10**37.
+    The same rule as for products: the difference is at most half of the divisor, which is less than 10**37.
     """
     return (left.to_physical() * _wide(_SCALE)).eq(quotient.to_physical() * right.to_physical())
 

@@ -30,13 +30,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     lookup_keys: Mapping[str, Typed]
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """Return the fields of a name: those of its expression, or the field itself."""
+        """Return the fields of a name: the fields of its expression, or the field itself."""
         return self.outputs[name].columns if name in self.outputs else (name,)
 
     def run(self, frame: pl.DataFrame, used: Iterable[str]) -> tuple[pl.DataFrame, dict[int, tuple[str, str]]]:
         """Return the records that make entries, with a column of text for each used name, and the reasons to reject records.
 
-        A reason has the record's value of `ORDER` as key; its value is a sentence and a field.
+        The reasons are by the record's value of `ORDER`; each is a sentence and a field.
         """
         names = frame.columns
         frame = self._with_steps(frame)
@@ -53,7 +53,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
                 fault = faults[record["\0fault"]]
                 bad[record[ORDER]] = fault.reason(record), fault.columns[0] if fault.columns else ""
             frame = frame.filter(pl.col("\0fault").is_null())
-        # Lazily, so that the filter copies no column that only conditions need.
+        # The query is lazy, so that the filter copies no column that only conditions need.
         rows = frame.lazy() if self.where is None else frame.lazy().filter(included)
         texts = [output.text().alias(name) for name, output in outputs.items()]
         return rows.select([*(column_named(name) for name in names if name not in outputs), *texts]).collect(), bad

@@ -12,7 +12,10 @@ from ingestd.core.mapping.rule_group import UNITS
 
 
 def list_column(records: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column of lists. A record that has an object instead has the fields of that; it gets the text `OBJECT`."""
+    """Return a column of lists.
+
+    A record that has an object instead of a list gets the text `OBJECT`; its columns are the fields of the object.
+    """
     column = column_named(name) if name in records.columns else pl.lit(None, dtype=pl.String)
     inner = [column_named(one).is_not_null() for one in records.columns if one.startswith(f"{name}.")]
     return pl.coalesce(column, pl.when(pl.any_horizontal(inner)).then(pl.lit(OBJECT))) if inner else column

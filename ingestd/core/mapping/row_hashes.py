@@ -37,13 +37,17 @@ def hash_rows(
     if may_lack_columns:
         parts = [_hash_of_value(name, column) for name, column in zip(used.fields, columns, strict=True)]
         hashed = _combined([hashed, *parts])
-    # With a column, because a select of only literals returns a single row, and one of one expression changes the thread.
+    # A column is added, because a select of only literals returns a single row, and a select of one expression changes the
+    # thread.
     return records.select_seq(pl.first().alias("\0"), hashed.alias("row_hash"))["row_hash"]
 
 
 @cache
 def polars_version() -> str:
-    """Return the version that hashes the rows; the search for it parses a file, and every pipeline needs it."""
+    """Return the version that hashes the rows.
+
+    It is cached, because the search parses a file, and every pipeline needs the version.
+    """
     return version("polars")
 
 

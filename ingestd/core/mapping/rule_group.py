@@ -30,6 +30,9 @@ UNITS = "units."
 _IN_ONE_THREAD = 2_000
 """The most records that are mapped without the threads of polars: handing work to them may take milliseconds under load."""
 
+_RULES_IN_QUERY = 256
+"""The most rules of one query: what is done for each rule takes longer, the more columns the result of the query has."""
+
 _ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
 
 Faults: TypeAlias = dict[int, tuple[str, str]]
@@ -58,7 +61,7 @@ class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
 class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one specification.
 
-    ``parts``: the form of the file's name. ``values``: what becomes of a value. ``each``: the lists of the children that the
+    ``parts``: the form of the file's name. ``values``: the conversion of values. ``each``: the lists of the children that the
     rules are for; empty: the rules are for records. ``optional``: names that no record needs to have.
     """
 
@@ -78,7 +81,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The fields and facts that the rules use, and those of expressions that no rule uses: they are computed, too."""
+        """The fields and facts that the rules and all named expressions use; every expression is computed."""
         used = tuple(name for rule in self.rules for name in self.columns_of(rule.fields))
         if self.program is None:
             return used
@@ -114,7 +117,7 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name in self.child_names if name not in self.optional and not name.startswith(UNITS))
 
     def sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields of a record, and the facts, that some names of the rules come from."""
+        """Return the fields of a record, and the facts, from which some names of the rules come."""
         found = self.columns_of(names)
         return (*found, *record_fields(self.each, found)) if self.each else found
 
@@ -177,7 +180,8 @@ def map_groups(
                 with_facts(frame, bound), [name for rule in group.rules for name in rule.fields]
             )
             bad = faulty | bad
-        parts += _evaluate(group, bound, scope)
+        for start in range(0, len(group.rules), _RULES_IN_QUERY):
+            parts += _evaluate(group, group.rules[start : start + _RULES_IN_QUERY], bound, scope)
     if not parts:
         return _no_entries(frame), bad
     entries = pl.concat([part.entries for part in parts])
@@ -246,7 +250,7 @@ def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
 class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
     """The entries of one rule before their checks, one for each record of ``scope``.
 
-    ``rule``: with the facts of the file. ``field``: the field of the value; empty: it has none.
+    ``rule``: the rule with the facts of the file. ``field``: the field of the value; empty: the value has no field.
     """
 
     rule: EntryRule
@@ -256,7 +260,7 @@ class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
     entries: pl.DataFrame
 
     def values(self, valid: pl.Series, bad: Faults) -> pl.Series:
-        """Return the converted values; add the rejected records to ``bad``, those that are not ``valid`` and others."""
+        """Return the converted values; add all rejected records to ``bad``, including records that are not ``valid``."""
         if not valid.all():
             records = self.scope.filter(~valid).iter_rows(named=True)
             for row, record in zip(self.entries.filter(~valid).iter_rows(named=True), records, strict=True):
@@ -267,10 +271,12 @@ class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
         return _converted(given, self.entries, self.conversion, self.field, bad)
 
 
-def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame) -> list[_RuleEntries]:
-    """Return the entries of the rules of a group.
+def _evaluate(
+    group: RuleGroup, given: Sequence[EntryRule], bound: MappingOf[str, str], scope: pl.DataFrame
+) -> list[_RuleEntries]:
+    """Return the entries of the given rules of a group.
 
-    Each text is computed once, and all in one query.
+    Each text is computed once, and all texts in one query.
     """
     rules = [
         EntryRule(
@@ -279,7 +285,7 @@ def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame)
             type=rule.type.bind(bound),
             unit=rule.unit.bind(bound),
         )
-        for rule in group.rules
+        for rule in given
     ]
     columns: dict[tuple[str, Template | tuple[str, ...]], pl.Expr] = {}
     parts: list[list[tuple[str, Template | tuple[str, ...]]]] = []
@@ -295,12 +301,13 @@ def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame)
     names = {column: str(number) for number, column in enumerate(columns)}
     same = [*_of_record(), pl.col(ORDER), pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND)]
     frame = _select(scope, [*same, *(one.alias(names[column]) for column, one in columns.items())])
+    common = frame.columns[: len(same)]
     found: list[_RuleEntries] = []
-    for rule, given, part in zip(rules, group.rules, parts, strict=True):
-        # Not Series, because a text that is the same for all records is stored once in a frame.
-        entries = frame[:, [*frame.columns[: len(same)], *(names[column] for column in part)]]
-        entries.columns = [*frame.columns[: len(same)], *(name for name, _ in part)]
-        field = next(iter(group.columns_of(given.value.fields)), "")
+    for rule, unbound, part in zip(rules, given, parts, strict=True):
+        # Series are not used, because a frame stores a text once if it is the same for all records.
+        entries = frame[:, [*common, *(names[column] for column in part)]]
+        entries.columns = [*common, *(name for name, _ in part)]
+        field = next(iter(group.columns_of(unbound.value.fields)), "")
         found.append(_RuleEntries(rule=rule, field=field, conversion=group.values, scope=scope, entries=entries))
     return found
 
@@ -344,7 +351,7 @@ def _has_fields(names: tuple[str, ...]) -> pl.Expr:
 
 
 def refusal_reason(refused: ValueRefused, field: str) -> tuple[str, str]:
-    """Return why a record is rejected with a refused value, and the field of the value; empty: it has none."""
+    """Return why a record is rejected with a refused value, and the field of the value; empty: the value has no field."""
     return f"In '{field}': {refused}" if field else str(refused), field
 
 

@@ -50,7 +50,7 @@ class TableSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookupSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A named value: that of the row of ``table`` with the text of the expression ``by`` as its key.
+    """A named value: the value in the row of ``table`` with the text of the expression ``by`` as its key.
 
     ``missing``: what happens if there is no such row: ``reject`` the record, or ``none``: the value is missing.
     """
@@ -65,10 +65,10 @@ class EntrySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
     records for which this expression is true. ``lookup``: values of tables by name. ``let``: named expressions. ``file_name``:
-    the form of the file's name, with parts in braces. ``rules``: what becomes of a value. ``each``: the field with the list of
-    children that are the records, and the fields of the lists within its items. ``deadband``: how far a number may be from the
-    value that was sent without being sent; a number, or a percentage such as ``1%``. ``optional``: names of the mapping that no
-    record of a reading needs to have.
+    the form of the file's name, with parts in braces. ``rules``: the conversion of a value. ``each``: the field with the list
+    of children that are the records, and the fields of the lists within its items. ``deadband``: the maximum difference from
+    the sent value at which a number is not sent; a number, or a percentage such as ``1%``. ``optional``: names of the mapping
+    that no record of a reading needs to have.
     """
 
     key: str

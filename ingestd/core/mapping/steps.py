@@ -29,7 +29,7 @@ class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
 class RecordSteps(msgspec.Struct, frozen=True, kw_only=True):
     """How a record makes an entry. ``record`` and ``facts`` have the fields and facts that the mapping uses.
 
-    ``value`` is None if the record makes no entry; ``refusal`` then says why it is rejected, if it is.
+    ``value`` is None if the record makes no entry; ``refusal`` is then the reason if it is rejected.
     """
 
     record: Mapping[str, str | None]
@@ -51,7 +51,7 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
 def find_entry(
     spec: EntrySpec, group: RuleGroup, frame: pl.DataFrame, bound: Mapping[str, str], key: str
 ) -> FoundEntry | None:
-    """Return how one of some records, or children, makes the entry ``key``; None if no rule makes it.
+    """Return how one of these records or children makes the entry ``key``; None if no rule makes it.
 
     ``frame``: the fields that the mapping uses. ``bound``: the facts that the rules use.
     """
@@ -108,8 +108,8 @@ def program_steps(spec: EntrySpec, program: Program, evaluated: pl.DataFrame) ->
 def value_steps(rules: ValueRules, text: str, unit: str | None) -> Iterator[MappingStep]:
     """Yield a step for each rule of a value, in the order of their application.
 
-    A step is the conversion by the rules up to its own. A rule that needs a later one, such as a unit with an inexact factor,
-    is a step together with it.
+    A step is the conversion by all rules up to its own. If a rule needs a later rule, for example a unit with an inexact
+    factor, both are one step.
     """
     known = NO_RULES
     names: list[str] = []

@@ -51,10 +51,10 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     raw: bool = False
     constant: str | None = None
     inexact: tuple[pl.Expr, RecordFault] | None = None
-    """Of a product or quotient: whether it is exact, and the fault of the records for which it is not."""
+    """For a product or quotient: whether it is exact, and the fault of the records with an inexact result."""
 
     def text(self) -> pl.Expr:
-        """Return the values as text; null if there is none."""
+        """Return the values as text; null if there is no value."""
         if self.constant is not None:
             return pl.lit(self.constant)
         if self.kind == "number":
@@ -68,7 +68,7 @@ def any_fault(faults: Sequence[RecordFault]) -> pl.Expr:
 
 
 def guarded(found: Typed, condition: pl.Expr) -> Typed:
-    """Return ``found`` with faults only of records with a true ``condition``."""
+    """Return ``found`` with the faults only of records for which ``condition`` is true."""
     return replace(found, faults=tuple(replace(fault, bad=condition & fault.bad) for fault in found.faults))
 
 
@@ -92,7 +92,7 @@ def as_condition(found: Typed, condition: pl.Expr) -> Typed:
 
 
 def one_kind(values: Sequence[Typed]) -> tuple[Kind, list[pl.Expr]]:
-    """Return the kind of alternatives, and each as that kind: text if they differ."""
+    """Return the kind of alternatives, and each alternative converted to that kind; the kind is text if they differ."""
     kinds = {value.kind for value in values} - {"null"}
     if len(kinds) != 1 or kinds == {"text"}:
         return "text", [value.text() for value in values]

@@ -14,7 +14,7 @@ import msgspec
 from ingestd.core.phrases import shortened
 
 _LARGEST_OF_A_DEFINITION = 10**25
-"""A factor of a larger number comes from an irrational number, such as pi."""
+"""A factor with a larger denominator comes from an irrational number, such as pi."""
 _CHARACTERS = 100
 _LARGEST_POWER = 12
 _HARMLESS = re.compile(
@@ -23,7 +23,7 @@ _HARMLESS = re.compile(
     | (?<![\w.])1(?:\.0*)?(?![\w.])                                                    # the 1 of 1/s""",
     re.VERBOSE,
 )
-"""Parts of a unit without other numbers and powers: pint evaluates ``9**9**9``, and a record may decide the text."""
+"""Parts of a unit without other numbers and powers: pint evaluates ``9**9**9``, and the text may come from a record."""
 _RULE = f"A unit has names with powers from -{_LARGEST_POWER} to {_LARGEST_POWER}, such as kg*m**2/s**2, and no other numbers."
 
 
@@ -80,10 +80,10 @@ def _check(registry: Any, unit: str) -> None:
 
 
 def _require_short_numbers(unit: str) -> str:
-    """Return a text that pint is about to parse.
+    """Check a text before pint parses it, and return it.
 
     Raises:
-        UnitError: a number in it is no power, or a power is no short number.
+        UnitError: a number in it is not a power, or a power is not a short number.
     """
     from pint.util import string_preprocessor  # noqa: PLC0415 - as in _registry
 
@@ -99,7 +99,10 @@ def _is_power_of_ten(factor: Fraction) -> bool:
 
 
 def _registry() -> Any:
-    """Return the units. pint keeps each text that it ever parsed, and a record may decide the text: begin again at times."""
+    """Return the units. pint keeps every parsed text in memory, and the text may come from a record.
+
+    So the registry is replaced from time to time.
+    """
     return _new_registry(unit_conversion.cache_info().misses // _KEPT_TEXTS)
 
 

@@ -12,7 +12,7 @@ LONGEST_LINE = 16 << 20
 
 
 class RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of a request. ``zone``: that of the times in the response's sentences; see `time_zone.zone_of`."""
+    """The line of a request. ``zone``: the time zone for the sentences of the response; see `time_zone.zone_of`."""
 
     version: int
     request: msgspec.Raw

@@ -37,7 +37,7 @@ class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
 
 
 class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
-    """Explain why a partition waits; ``cursor`` is that of its last complete reading. The response is `Explained`."""
+    """Explain why a partition waits; ``cursor`` is the cursor of its last complete reading. The response is `Explained`."""
 
     pipeline: str
     partition: str
@@ -45,7 +45,7 @@ class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """``waiting``: why the partition waits, or empty. ``location``: where its file is now; empty if it has none."""
+    """``waiting``: why the partition waits, or empty. ``location``: where its file is now; empty if it has no file."""
 
     waiting: str
     location: str
@@ -58,8 +58,8 @@ class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices")
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
     """Move the cursors of partitions (none: all that the source has); the response is `CursorsMoved`.
 
-    ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns. ``backfill`` has
-    everything read again beside the changes, until ``cancel``.
+    ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns. ``backfill``: read
+    everything again beside the changes, until ``cancel``.
     """
 
     pipeline: str
@@ -107,7 +107,7 @@ class ControlPipeline(msgspec.Struct, frozen=True, kw_only=True, tag="control_pi
 
 
 class PipelineControlled(msgspec.Struct, frozen=True, kw_only=True):
-    """``sentence``: what was done, or, if not ``is_done``, why it is not possible."""
+    """``sentence``: the result or, if not ``is_done``, why the request is not possible."""
 
     sentence: str
     is_done: bool = True
@@ -121,7 +121,7 @@ class RollBack(msgspec.Struct, frozen=True, kw_only=True, tag="roll_back"):
 
 
 class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
-    """What was undone, or would be. ``refusal``: why the runs can't be rolled back, or empty.
+    """The changes that were undone, or that would be undone. ``refusal``: why the runs can't be rolled back, or empty.
 
     ``unchecked``: sinks that could not be compared with the service, each with the reason. Changes by other programs there are
     known only as far as the last comparison found them.
@@ -132,12 +132,29 @@ class RunsUndone(msgspec.Struct, frozen=True, kw_only=True):
     unchecked: tuple[str, ...] = ()
 
 
+class ControlStandby(msgspec.Struct, frozen=True, kw_only=True, tag="control_standby"):
+    """Show or change which daemon is active; the response is `StandbyControlled`.
+
+    ``promote``: this daemon takes over. ``step_down``: a standby takes over from this daemon.
+    """
+
+    action: Literal["status", "promote", "step_down"]
+    as_json: bool = False
+
+
+class StandbyControlled(msgspec.Struct, frozen=True, kw_only=True):
+    """``text``: the state or the result or, if not ``is_done``, why the request is not possible."""
+
+    text: str
+    is_done: bool = True
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
-    """Read the configuration and its secrets again and apply what changed; the response is `Reloaded`."""
+    """Read the configuration and its secrets again and apply the changes; the response is `Reloaded`."""
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of pipelines by what happened to them, and which settings changed."""
+    """The names of pipelines by their kind of change, and the changed settings."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -169,6 +186,7 @@ Request: TypeAlias = (
     | DecideRun
     | ControlPipeline
     | RollBack
+    | ControlStandby
     | Reload
 )
 Response: TypeAlias = (
@@ -182,6 +200,7 @@ Response: TypeAlias = (
     | RunDecided
     | PipelineControlled
     | RunsUndone
+    | StandbyControlled
     | Reloaded
 )
 
@@ -196,6 +215,7 @@ _RESPONSES: dict[type[Request], Any] = {
     DecideRun: RunDecided,
     ControlPipeline: PipelineControlled,
     RollBack: RunsUndone,
+    ControlStandby: StandbyControlled,
     Reload: Reloaded,
 }
 

@@ -44,7 +44,7 @@ class ControlServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self.started = asyncio.Event()
-        """Set when commands find the daemon, or when it goes on without the socket."""
+        """Set when commands can find the daemon, or when the daemon continues without the socket."""
 
     async def run(self) -> None:
         """Listen until cancelled; every connection then gets its response or is closed.
@@ -103,7 +103,7 @@ class ControlServer:
 
     def _end(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         self._connections.discard(task)
-        writer.close()  # a task that is cancelled before it runs has not done so
+        writer.close()  # a task that is cancelled before it runs has not closed its connection
         if not task.cancelled() and (error := task.exception()) is not None:
             context = {"message": "A command failed.", "exception": error, "task": task}
             task.get_loop().call_exception_handler(context)
@@ -141,7 +141,7 @@ def _peer_account(writer: asyncio.StreamWriter) -> str:
 
 
 def account(uid: int) -> str:
-    """Return the name of an account, or its number if it has none."""
+    """Return the name of an account, or its number if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -23,7 +23,7 @@ _SECONDS = 5.0
 
 
 def call_for_status(state: Path, *, as_json: bool) -> str | None:
-    """Return what `ingestd status` prints, from the daemon that holds a state file.
+    """Return the output of `ingestd status`, from the daemon that holds a state file.
 
     None if no daemon runs, or if it can't respond: the status must then be read from the state file.
     """

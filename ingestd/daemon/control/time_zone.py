@@ -1,4 +1,4 @@
-"""The time zone of the times that a command prints: in the command itself, and in a daemon that makes text for it."""
+"""The time zone of the times that a command prints: in the command itself, and in a daemon that makes text for the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def zone_of(name: str, local: Path = _LOCAL) -> tzinfo:
 
 
 def use_zone(name: str) -> None:
-    """Print times of this process in a zone, and request those of the daemon in it."""
+    """Print times of this process in a zone, and request the daemon's times in the same zone."""
     global _name  # noqa: PLW0603 - a command has one zone, and its threads print times, too
     _name = name
     shown_zone.of_process = zone_of(name)
@@ -38,5 +38,5 @@ def used_zone() -> str:
 
 
 def local_zone(environment: Mapping[str, str]) -> str:
-    """Return the name of the account's zone; empty: that of the machine."""
+    """Return the name of the account's zone; empty: the account has the zone of the machine."""
     return environment.get("TZ", "").removeprefix(":")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
@@ -85,6 +86,30 @@ class SqliteMirror:
             connection.execute(SQL["doubt_add"], {"since": self._now(), "reason": reason})
         return reason
 
+    def note_restored(self, changed_since: float) -> str:
+        """Record that another process may have sent more than this state file knows; return the reason. Blocks.
+
+        ``changed_since``: a time of the service, in seconds since the epoch. Later changes of the service are newer than the
+        entries that are pending here, unless a source names them.
+
+        Raises:
+            MirrorError: the file can't be written.
+        """
+        reason = "The state file is a shipment of another host, which may have sent more since."
+        with self._state.writing() as connection:
+            parameters = {"since": self._now(), "reason": reason, "changed_since": changed_since}
+            connection.execute(SQL["doubt_restored"], parameters)
+        return reason
+
+    def note_written_before(self, sink: SinkAddress) -> None:
+        """Record that another, unknown state file has written the sink, and may have left entries. Blocks.
+
+        Raises:
+            MirrorError: the file can't be written.
+        """
+        with self._state.writing() as connection:
+            connection.execute(SQL["sink_written_before"], (sink.workspace, sink.by, sink.name))
+
     @classmethod
     def open(
         cls,
@@ -92,8 +117,9 @@ class SqliteMirror:
         *,
         now: Callable[[], float] = time.time,
         factory: type[sqlite3.Connection] = sqlite3.Connection,
+        granted: Writer | None = None,
     ) -> SqliteMirror:
-        """Open or create the state file at ``path``.
+        """Open or create the state file at ``path``. ``granted``: see `SequenceFile`.
 
         Raises:
             MirrorBusy, MirrorNewer, MirrorCorrupt, MirrorError: see `StateFile`.
@@ -101,7 +127,7 @@ class SqliteMirror:
         with ExitStack() as undone:
             state = StateFile(path, factory=factory)
             undone.callback(state.close)
-            sequence = SequenceFile(state, path, now=now())
+            sequence = SequenceFile(state, path, now=now(), granted=granted)
             undone.callback(sequence.close)
             mirror = cls(state, sequence, now=now)
             undone.pop_all()

@@ -9,7 +9,7 @@ from ingestd.mirror.sqlite.state_file.connection import StateFile
 class PauseStore:
     """Stores which pipelines are paused; `Observer.pauses` returns them. Methods block: call them in a thread.
 
-    The delivery claims no entries of a paused pipeline. A claim that was made before stays claimed.
+    The delivery claims no entries of a paused pipeline. A claim that was made before the pause stays claimed.
     """
 
     def __init__(self, state: StateFile) -> None:

@@ -19,15 +19,15 @@ from ingestd.core.clock import Now
 from ingestd.core.record import Position
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.reports import PipelinePause
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, known_entries
-from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
 from ingestd.mirror.sqlite.entries.segments import keys_of
 from ingestd.mirror.sqlite.entries.snapshots import load_held_snapshot
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.held_runs import held_run
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
-from ingestd.mirror.sqlite.runs.run_effect import PAGE, UNSTAGED
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, unnamed_keys
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile, copy_unlocked
 from ingestd.mirror.sqlite.state_file.failures import unopenable
@@ -38,7 +38,7 @@ ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 class EntryDifference(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a reading changes. ``partition``: the id of the partition that names or named it.
 
-    ``old`` and ``new`` are None if there is no such value. ``position`` is that of the record of the new value.
+    ``old`` and ``new`` are None if there is no such value. ``position`` is the position of the record of the new value.
     """
 
     partition: int
@@ -71,7 +71,7 @@ class CopiedSink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopiedPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of a partition, of its pipeline and of its sink. ``entries``: the number after the reading."""
+    """The names of a partition, of its pipeline and of its sink. ``entries``: the number of its entries after the reading."""
 
     pipeline: str
     name: str
@@ -168,7 +168,8 @@ class StateCopy:
                 after = rows[-1][0]
                 known = known_entries(reader, sink, [row[0] for row in rows])
                 former = {row[0]: row for row in known.iter_rows()}
-                rows = [row for row in rows if row[1] is not None]  # others keep what they have
+                # An entry without a value in the run keeps its value.
+                rows = [row for row in rows if row[1] is not None]
                 staged = pl.DataFrame([(*row[:3], row[5]) for row in rows], schema=_STAGED, orient="row")
                 compared = compare_with_known(reader, sink, staged.join(known, on="key", how="left"))
                 kept = set(compared.filter("equal")["key"])  # equal, or within the dead-band
@@ -179,12 +180,9 @@ class StateCopy:
                         )
             if deletes != "remove":
                 return
-            parameters = {"sink": sink, "partition": partition, "run": run}
-            is_every = remapped and whole
-            seen = SeenHashes(load_held_snapshot(reader, run).reinterpret(signed=True))
-            for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):
-                page = frame if is_every else frame.filter(seen.mask_absent(frame["row_hash"]))
-                for key, present in _known(reader, sink, page["key"].to_list()).items():
+            seen, is_every = RowHashes.of(load_held_snapshot(reader, run)), remapped and whole
+            for keys in unnamed_keys(reader, seen, sink=sink, partition=partition, run=run, is_every=is_every):
+                for key, present in _known(reader, sink, keys.to_list()).items():
                     yield from _change(key, present, None, partition=partition, position=None)
 
     def partition(self, partition: int) -> CopiedPartition:
@@ -200,7 +198,7 @@ class StateCopy:
             return reader.execute(SQL["planned_rejections"], (partition, self._first_run, limit)).fetchall()
 
     def held(self) -> list[tuple[int, HeldRun]]:
-        """Return the runs that are held after the reading, each with its partition's id; also those of earlier readings."""
+        """Return the runs that are held after the reading, each with its partition's id; also runs of earlier readings."""
         with closing(self._state.reader()) as reader:
             runs = [held_run(row) for row in reader.execute(SQL["held_list"]).fetchall()]
             return [(reader.execute(SQL["held_context"], (one.run,)).fetchone()[0], one) for one in runs]

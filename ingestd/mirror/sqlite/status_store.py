@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
+from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, SinkOwnership, UnexplainedPage
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
@@ -24,7 +24,6 @@ from ingestd.mirror.port import (
     PipelineStatus,
     RunSummary,
     SinkBacklog,
-    SinkOwnership,
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
@@ -158,7 +157,7 @@ class Observer:
         return count
 
     def backlog(self) -> list[SinkBacklog]:
-        """Return what waits for delivery, by sink. The cost is independent of the number of entries."""
+        """Return the pending entries, by sink. The cost is independent of the number of entries."""
         with self._view() as connection:
             rows = connection.execute(SQL["backlog"]).fetchall()
         return [
@@ -302,7 +301,7 @@ class Observer:
             return past_runs(connection, pipeline, limit)
 
     def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
-        """Return what a held run would create or change, by key, from the key after ``after`` on."""
+        """Return the entries that a held run would create or change, by key, from the key after ``after`` on."""
         with self._view() as connection:
             rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit})
             return [from_row(HeldDifference, row) for row in rows]
@@ -317,7 +316,7 @@ class Observer:
             return {run.pipeline for run in select(connection, selection).runs}
 
     def rollback_plan(self, selection: RunSelection) -> Rollback:
-        """Return what a rollback would change now. Reads all entries.
+        """Return the changes that a rollback would make now. Reads all entries.
 
         Raises:
             NotRolledBack: there is no such run or sink, or the run has delivered nothing.

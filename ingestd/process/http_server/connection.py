@@ -44,7 +44,7 @@ class _Window:
         self._count = 0
 
     def start(self, count: int, now: float) -> float:
-        """Begin a window unless there is one; return when it began."""
+        """Begin a window, if none is open; return its begin."""
         if self.since is None:
             self.since, self._count = now, count
         return self.since
@@ -103,7 +103,7 @@ class BoundedConnection(asyncio.Protocol):
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_active = False  # a request is passed on, and its response is not complete
         self._has_begun = False  # the application has its head
-        self._is_held = False  # what follows is not passed on yet
+        self._is_held = False  # the following bytes are not passed on yet
         self._is_ignoring = False  # the connection ends, and its input is dropped
         self._dropped = 0
         self._is_draining = False
@@ -155,7 +155,7 @@ class BoundedConnection(asyncio.Protocol):
         self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what belongs to the current request; keep what follows it."""
+        """Pass on the bytes of the current request; keep the bytes after it."""
         if self._is_ignoring:
             self._dropped += len(data)
             if self._dropped > _DRAIN_BYTES:
@@ -214,7 +214,7 @@ class BoundedConnection(asyncio.Protocol):
             self._pending = self._pending.lstrip(b"\r\n")
         end = self._pending.find(b"\r\n\r\n") + 4
         if end < 4:
-            # What can't be a head, such as TLS, is refused at once.
+            # Bytes that can't be a head, such as TLS, are refused at once.
             end = 0 if self._pending[:1].isalpha() else len(self._pending)
         if self._pending.startswith(b"PRI "):
             self._refuse("bad_request", 400, "The request is not HTTP/1.1.")  # uvicorn waits for HTTP/2

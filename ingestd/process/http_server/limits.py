@@ -27,8 +27,9 @@ class ConnectionLimits:
     """The bounds of clients. ``connections_per_address`` 0: none.
 
     A client must send a body and read a response with ``least_bytes_per_second``, measured over ``stall_seconds``.
-    ``stalled_seconds``: for how long its client must have made no progress before a connection may be closed for a new one.
-    ``idle_seconds``: how long a connection may be open between two requests. ``target_bytes``: of path and query.
+    ``stalled_seconds``: a connection may be closed for a new connection if its client has made no progress for this time.
+    ``idle_seconds``: how long a connection may be open between two requests. ``target_bytes``: the maximum size of path and
+    query.
     """
 
     connections: int

@@ -1,4 +1,4 @@
-"""What applications of several listeners do with ASGI messages: read a body, send a response whole or in parts."""
+"""Functions for ASGI messages that several listeners share: read a body, send a response whole or in parts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ async def _send_all(parts: AsyncGenerator[bytes, None], send: Send) -> None:
     async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            # To send to a client that disconnected takes no turn of the loop, so its end would never be noticed.
+            # Sending to a client that disconnected does not yield to the event loop, so the disconnection would never be
+            # noticed.
             await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": b""})
 

@@ -1,8 +1,8 @@
-"""The connections of one listener: how many are admitted, and which one is closed for a new one.
+"""The connections of one listener: the maximum number, and which connection is closed to admit a new connection.
 
-A full listener first closes a connection that only drains a refused request. Then it closes one that waits for a request, then
-one with a client that has made no progress for a while. So clients that send whole requests are admitted while hostile ones
-hold connections open. The address with the most connections loses one.
+A full listener first closes a connection that only drains a refused request. Then it closes a connection that waits for a
+request, then a connection with a client that has made no progress for a while. So clients that send whole requests are admitted
+while hostile clients hold connections open. The connection is taken from the address with the most connections.
 """
 
 from __future__ import annotations
@@ -151,7 +151,10 @@ class Connections:
 
 
 def _longest_stalled(connections: Iterable[OpenConnection], *, seconds: float) -> OpenConnection | None:
-    """Return the connection with the client that has been stalled for longest; None if none has been for that time."""
+    """Return the connection with the client that has been stalled for longest.
+
+    None if no client has been stalled for that time.
+    """
     until = asyncio.get_running_loop().time() - seconds
     stalled = [(since, one) for one in connections if (since := one.stalled_since) is not None and since <= until]
     return min(stalled, key=lambda pair: pair[0])[1] if stalled else None

@@ -20,7 +20,8 @@ from ingestd.process.request_headers import HOST
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 65_536
 _DRAIN_BYTES_OF_CALLER: Final = 33_554_432
-"""How much is dropped of a caller with a valid key: programs that send whole bodies read the response only afterwards."""
+"""How many bytes of a caller with a valid key are read and dropped: programs that send whole bodies read the response only
+afterwards."""
 _CLOSE: Final = (b"connection", b"close")
 
 

@@ -1,7 +1,7 @@
 """TLS between a TCP transport and a `BoundedConnection`.
 
-asyncio's own TLS calls a protocol only after the handshake, and does not report what its transport has not sent. Then the limits
-of connections, of the head and of the reading of a response would not hold.
+asyncio's own TLS calls a protocol only after the handshake, and does not report how many bytes its transport has not sent. Then
+the limits of connections, of the head and of the reading of a response would not hold.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._connection.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Go on with the handshake, or pass on what the records contain."""
+        """Continue the handshake, or pass on the content of the records."""
         self._incoming.write(data)
         try:
             if not self._is_established:
@@ -107,7 +107,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return self._below.is_closing()
 
     def pause_reading(self) -> None:
-        """Read no more; what has been read may still be passed on."""
+        """Stop reading; bytes that were read before may still be passed on."""
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
@@ -115,7 +115,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._below.resume_reading()
 
     def can_write_eof(self) -> bool:
-        """Return that only `close` ends the sending."""
+        """Return False: only `close` ends the sending."""
         return False
 
     def get_write_buffer_size(self) -> int:

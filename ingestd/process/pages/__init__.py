@@ -1,1 +1,1 @@
-"""What the pages of both programs share: the style sheet, the names of asset files, and the forms of texts and numbers."""
+"""Parts that the pages of both programs share: style sheet, names of asset files, forms of texts and numbers."""

@@ -15,7 +15,7 @@ A package outside the project adds a format with a subclass of `Format` and an e
 A pipeline selects it by ``format: status``. The formats of the project use the same entry points. A format with a parser that
 is not safe for damaged files derives from `IsolatedFormat`, and is parsed in a child process with limits.
 
-A format that knows from elsewhere in the file how many records it has, such as from a footer, states it as `RecordChunk.total`.
+If another part of the file, such as a footer, states the number of records, the format states it as `RecordChunk.total`.
 Another number of records rejects the file. `ingestd.sdk.testing.FormatConformance` tests a format.
 
 A connector with an option of the type `FormatSetting` decodes bytes with any of them: `decode`.

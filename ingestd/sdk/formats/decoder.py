@@ -42,7 +42,8 @@ def broken_instead_of_failed(
     """Yield the chunks that ``read`` returns; it calls a format for the bytes called ``name``.
 
     Raises:
-        SourceBroken: as the format, and for each exception of it that its contract does not name, because it may be foreign code.
+        SourceBroken: raised by the format; or the format raised an exception that its contract does not name, because it may be
+        foreign code.
         SourceUnavailable: as the format.
         OSError: the bytes can't be read.
     """

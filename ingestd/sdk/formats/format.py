@@ -43,7 +43,7 @@ class Format(BaseModel, ABC):
         """Check that files of this format can be read here and now; `read` does the same.
 
         Raises:
-            SourceUnavailable: they can't, for example because a library is missing. No file is to blame.
+            SourceUnavailable: they can't be read, for example because a library is missing. The cause is not in a file.
         """
 
     @abstractmethod
@@ -71,7 +71,7 @@ class IsolatedFormat(Format):
     """A format with `parse` instead of `read`. It runs in a child process, because its parser may crash or exhaust memory."""
 
     copied_bytes: ClassVar[int] = 256 * 2**20
-    """The limit for what is unpacked to the disk of temporary files, where the parser can seek in it."""
+    """The maximum size of a file that is unpacked to the disk of temporary files, so that the parser can seek in it."""
 
     needs: ClassVar[Mapping[str, str]] = {}
     """The modules that the parser imports from packages of an extra, and what to install for them."""
@@ -82,7 +82,7 @@ class IsolatedFormat(Format):
         """Check that the needed modules are installed; none is imported.
 
         Raises:
-            SourceUnavailable: one is missing; the sentence names what to install.
+            SourceUnavailable: a module is missing; the sentence names the package to install.
         """
         for module, package in self.needs.items():
             if find_spec(module) is None:

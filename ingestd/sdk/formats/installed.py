@@ -69,7 +69,7 @@ def format_class(name: str) -> type[Format]:
     """Return the format called ``name``; no other format is imported.
 
     Raises:
-        PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+        PluginUnusable: no format has the name, two distributions both have one, or it can't be loaded.
     """
     found: type[Format] = FORMATS.load(name)
     field = found.model_fields.get("type")

@@ -13,7 +13,7 @@ from ingestd.core.unreadable import reject_unreadable
 from ingestd.sdk import Batch, Cursor, Reject, Section, SourceBroken, UnreadableColumn
 
 BLOCK_BYTES = 4 * 2**20
-"""How much is read at a time: large enough for work by columns, small enough for bounded memory."""
+"""The number of bytes that are read at a time: large enough for work by columns, small enough for bounded memory."""
 
 RECORD_BYTES = 16 * 2**20
 """A larger record is rejected: one missing quote must not load a whole file into memory."""
@@ -33,12 +33,11 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive records of a file.
 
     ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
-    them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read.
-    ``end``: where reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
-    ``facts``: what was found out about the file, such as ``file.encoding``.
-    ``total``: how many records the whole file has, with rejected ones, if the format knows that from elsewhere, such as a footer.
-    All chunks have the same one. Another number of records that were read rejects the file.
-    ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows. ``sections`` and ``unreadable``: as of `Batch`.
+    them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read. ``end``: where reading
+    can be resumed. ``header``: the columns come from the file's header, not only from these records. ``facts``: facts about the
+    file, such as ``file.encoding``. ``total``: how many records the whole file has, with rejected ones, if the format knows
+    that from elsewhere, such as a footer. All chunks have the same total. If another number of records is read, the file is
+    rejected. ``partial`` and ``resolves``: see `Batch`; set for resubmitted rows. ``sections`` and ``unreadable``: see `Batch`.
     """
 
     records: pl.DataFrame

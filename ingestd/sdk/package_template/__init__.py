@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the example of a kind of connector reads, for its README."""
+    """A sentence for the README on the source of the example."""
 
     what: str
     example: str

@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _peak_bytes() -> int:
-    """Return the largest resident set so far. `resource.getrusage` has also that of the parent at the fork."""
+    """Return the largest resident set so far. `resource.getrusage` also counts the resident set of the parent at the fork."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

@@ -117,7 +117,7 @@ def requirements(connector: type[Connector], package: Path, tests: SuiteReport) 
 
 
 def grade_of(found: Sequence[Requirement]) -> Grade:
-    """Return the highest grade with all its requirements, and those of the grades below, passed."""
+    """Return the highest grade for which all requirements passed, also the requirements of lower grades."""
     reached: Grade = "none"
     for grade in GRADES[1:]:
         if not all(one.passed for one in found if one.grade == grade):

@@ -24,7 +24,10 @@ FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})
 
 
 def future_cursors(own: Cursor) -> Iterator[Cursor]:
-    """Yield cursors as a later version of the connector may have stored them: with a further member, or another type of one."""
+    """Yield cursors as a later version of the connector may have stored them.
+
+    They have a further member, or a member of another type.
+    """
     yield {**own, "of a later version": {"a": 1}}
     for name, value in own.items():
         other: object = ["of a later version"] if isinstance(value, Mapping) else {"of a later version": [1]}

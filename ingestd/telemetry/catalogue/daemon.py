@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from ingestd.telemetry.event import DebugEvent, ErrorEvent, Event, WarningEvent
 
 Signal: TypeAlias = Literal["traces", "logs"]
-"""What is exported to a collector of OpenTelemetry."""
+"""The kinds of data that are exported to a collector of OpenTelemetry."""
 
 
 class DaemonReady(Event, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class PipelineDue(DebugEvent, frozen=True, kw_only=True):
 
 
 class PipelinePaused(Event, frozen=True, kw_only=True):
-    """An operator paused a pipeline: it is not read, and nothing of it is sent. ``by``: the account, or the web page."""
+    """An operator paused a pipeline: it is not read, and its entries are not sent. ``by``: the account, or the web page."""
 
     pipeline: str
     by: str
@@ -89,7 +89,7 @@ class ListenerOpened(Event, frozen=True, kw_only=True):
 
 
 class ListenerUnavailable(WarningEvent, frozen=True, kw_only=True):
-    """The listener could not be opened, such as because its port is in use. It is tried again; the daemon continues."""
+    """The listener could not be opened, for example because its port is in use. It is tried again; the daemon continues."""
 
     address: str
     reason: str
@@ -137,7 +137,7 @@ class StateWritable(Event, frozen=True, kw_only=True):
 
 
 class ConfigurationReloaded(Event, frozen=True, kw_only=True):
-    """The configuration and its secrets were read again, what changed is in use, and waiting lanes retry.
+    """The configuration and its secrets were read again, the changes are applied, and waiting lanes retry.
 
     ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the rest.
     """
@@ -154,7 +154,7 @@ class ConfigurationReloaded(Event, frozen=True, kw_only=True):
 
 
 class ReloadRefused(ErrorEvent, frozen=True, kw_only=True):
-    """The configuration has mistakes or can't be applied; the daemon keeps the one in use."""
+    """The configuration has mistakes or can't be applied; the daemon keeps the configuration in use."""
 
     by: str
     mistakes: tuple[str, ...]

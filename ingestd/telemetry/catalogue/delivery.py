@@ -62,6 +62,13 @@ class BatchNarrowed(Event, frozen=True, kw_only=True):
     max_bytes: int
 
 
+class OriginsRefused(WarningEvent, frozen=True, kw_only=True):
+    """The service refused the origins of values; the lane sends the values without origins until its sink is resolved again."""
+
+    sink: str
+    sentence: str
+
+
 class DeliveryDelayed(WarningEvent, frozen=True, kw_only=True):
     """A lane backs off for ``seconds`` after ``failures`` consecutive failures; nothing is lost."""
 

@@ -13,7 +13,10 @@ class SinkAsDelivered(Event, frozen=True, kw_only=True):
 
 
 class DriftFound(WarningEvent, frozen=True, kw_only=True):
-    """Others added, changed or removed keys of a sink; `ingestd drift` lists them. ``mode``: the configured reaction."""
+    """Other programs or people added, changed or removed keys of a sink; `ingestd drift` lists them.
+
+    ``mode``: the configured reaction.
+    """
 
     sink: str
     added: int
@@ -58,7 +61,7 @@ class UnexplainedRemoved(WarningEvent, frozen=True, kw_only=True):
 
 
 class StateDoubted(WarningEvent, frozen=True, kw_only=True):
-    """The state file is not the last one used.
+    """The state file is not the state file that was used last.
 
     Each of its sinks is compared with the service and repaired after its sources have been read.
     """
@@ -68,6 +71,6 @@ class StateDoubted(WarningEvent, frozen=True, kw_only=True):
 
 
 class EarlierStateMissing(WarningEvent, frozen=True, kw_only=True):
-    """The state file is new, but an earlier one wrote sinks; their entries are read into the new one."""
+    """The state file is new, but an earlier state file wrote sinks; their entries are read into the new file."""
 
     sentence: str

@@ -11,8 +11,8 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror.
 
     ``map_seconds`` and ``store_seconds``: the parts of ``seconds`` for the comparison and mapping of records, and for writes to
-    the mirror. The rest is the reading. ``valueless``: records without an entry that were not rejected. ``notice``: what the
-    reading guessed or skipped, such as keys with several values.
+    the mirror. The rest is the reading. ``valueless``: records without an entry that were not rejected. ``notice``: a sentence
+    on guesses and omissions of the reading, such as keys with several values.
     """
 
     pipeline: str
@@ -91,7 +91,7 @@ class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
 
 
 class RecordsParked(WarningEvent, frozen=True, kw_only=True):
-    """Some records of a partition were rejected; the sentence has the first one's location and reason."""
+    """Some records of a partition were rejected; the sentence has location and reason of the first record."""
 
     pipeline: str
     partition: str
@@ -189,7 +189,7 @@ class SourceFailed(ErrorEvent, frozen=True, kw_only=True):
 
 
 class CursorMoved(WarningEvent, frozen=True, kw_only=True):
-    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: what moved it."""
+    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: the command that moved it."""
 
     pipeline: str
     partition: str

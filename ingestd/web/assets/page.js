@@ -9,6 +9,21 @@ const find = document.getElementById("find");
 function filter() {
   const words = find.value.trim().toLowerCase();
   for (const row of rows.rows) row.hidden = words !== "" && !row.textContent.toLowerCase().includes(words);
+  document.getElementById("no-row").hidden = Array.from(rows.rows).some((row) => !row.hidden);
+}
+
+// Enter opens the first pipeline that the filter shows. If it shows none, the text is the name of a file.
+function openFound(event) {
+  const first = Array.from(rows.rows).find((row) => !row.hidden);
+  if (!first) return;
+  event.preventDefault();
+  location.assign(first.querySelector("a").href);
+}
+
+// A letter that is typed while nothing has the focus begins the text.
+function findTyped(event) {
+  const isLetter = event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (isLetter && event.target === document.body) find.select();
 }
 
 // Unchanged elements stay the same ones, so that focus and selection in them remain.
@@ -69,5 +84,7 @@ function follow() {
 
 if (rows) {
   find.addEventListener("input", filter);
+  find.form.addEventListener("submit", openFound);
+  document.addEventListener("keydown", findTyped);
   follow();
 }

@@ -16,13 +16,14 @@ import msgspec
 from ingestd.core.errors import MirrorError, MirrorFull
 
 MAX_KEYS = 2_000_000
-"""Maximum number of keys in memory (a claim counts as one more). Beyond it `MirrorFull` is raised and delivery waits."""
+"""Maximum number of keys in memory. Each acknowledgement counts as one key more. Above it, `MirrorFull` is raised and delivery
+waits."""
 
 RETRY_SECONDS = 2.0
 
 
 class DeferredAcknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """An acknowledgement. ``write`` writes one transaction and releases the claim of ``segments``. ``keys``: their number."""
+    """An acknowledgement of ``keys`` keys. ``write`` writes one transaction and releases the claim of ``segments``."""
 
     write: Callable[[], None]
     segments: Collection[int]
@@ -114,7 +115,7 @@ class DeferredAcknowledgements:
         except MirrorFull:
             self._start_timer()
         except MirrorError:
-            # The next use of the file raises the error again, where it ends the process.
+            # The next use of the file raises the error again, and there it ends the process.
             return
         else:
             self._on_written()

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
@@ -22,6 +23,7 @@ from ingestd.mirror.port import (
     HeldRun,
     LaneBlocker,
     LaneState,
+    PartOrigin,
     RejectedEntry,
 )
 from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
@@ -34,9 +36,10 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
 from ingestd.mirror.sqlite.threads import in_thread, threaded
+from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 _PAGE = 10_000
-"""Entries adopted in one transaction; other writers can run between two."""
+"""Entries adopted in one transaction; other writers can run between two transactions."""
 
 
 class DeliveryStore:
@@ -162,7 +165,7 @@ class DeliveryStore:
                         return chosen, False
                     if not self._claimed.claim(segment):
                         is_complete = False
-                        continue  # the end of the batch announces its sink
+                        continue  # the end of the batch announces the sink of its entries
                     chosen[segment] = min((segment, *older))
                     items, size = items + live, size + length
         return chosen, is_complete
@@ -171,13 +174,17 @@ class DeliveryStore:
         row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
         if row is None:
             return None
-        kind, items, live, body = row
+        kind, items, live, body, steps, pipeline, partition, file, run = row
         if live < items:
-            live, body = live_body(self._reader, sink, segment, body)
+            live, body, steps = live_body(self._reader, sink, segment, body, steps)
         if not live:
             return None
+        origin = PartOrigin(pipeline=pipeline, partition=partition, file=file, run=run)
+        part = ClaimPart(
+            segment=segment, kind=kind, items=live, body=body, oldest=oldest, origin=origin, row_steps=steps
+        )
         if live <= max_items and len(body) <= max_bytes:
-            return ClaimPart(segment=segment, kind=kind, items=live, body=body, oldest=oldest)
+            return part
         head: list[msgspec.Raw] = []
         size = 2
         for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
@@ -185,8 +192,8 @@ class DeliveryStore:
             if head and (len(head) == max_items or size > max_bytes):
                 break
             head.append(item)
-        body = msgspec.json.encode(head)
-        return ClaimPart(segment=segment, kind=kind, items=len(head), body=body, oldest=oldest, whole=False)
+        steps = encode_row_steps(decode_row_steps(steps, live)[: len(head)])
+        return replace(part, items=len(head), body=msgspec.json.encode(head), row_steps=steps, whole=False)
 
     def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:
@@ -225,7 +232,7 @@ class DeliveryStore:
         return held
 
     def _forget_found(self, sink: int) -> None:
-        """Delete what `note_found` has kept: of an interrupted adoption, or after the comparison."""
+        """Delete the entries that `note_found` has kept, after the comparison or after an interrupted adoption."""
         deleted = _PAGE
         while deleted == _PAGE:
             with self._state.writing() as connection:
@@ -251,9 +258,9 @@ class DeliveryStore:
 
     @threaded("_writes")
     def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
+        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged entries.
 
-        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
+        A pending entry with an equal value and type is acknowledged without a request. A pending entry that differs becomes an
         update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
         several chunks.
         """
@@ -269,7 +276,7 @@ class DeliveryStore:
     @threaded("_writes")
     def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         """Acknowledge the whole claim as delivered."""
-        # Without bodies, because the acknowledgement may have to wait in memory.
+        # The parts have no bodies, because the acknowledgement may have to wait in memory.
         parts = [
             _Delivered(
                 segment=part.segment,
@@ -361,7 +368,7 @@ class DeliveryStore:
 
     @threaded("_writes")
     def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """Store an attempt; only the newest ones are kept."""
+        """Store an attempt; only the newest attempts are kept."""
         with suppress(MirrorFull), self._state.writing() as connection:
             self._add_attempt(connection, sink, attempt)
 

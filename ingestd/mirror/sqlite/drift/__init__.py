@@ -1,1 +1,1 @@
-"""Comparison of the entries with those of the service."""
+"""Comparison of the entries with the entries of the service."""

@@ -16,11 +16,13 @@ import polars as pl
 from ingestd.core.clock import seconds_of
 from ingestd.core.guard import Guard, RunEffect, hold_reasons
 from ingestd.mirror.drift import RemoveUnexplained
+from ingestd.mirror.sqlite.entries.adoption import PendingFound
 from ingestd.mirror.sqlite.entries.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
 
 FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None, str, float | None]
-"""Key, what, partition, segment, wanted, its type, found, its type, who changed it, and when."""
+"""The columns: key, kind of change, partition, segment, wanted value and type, found value and type, who changed it, and
+when."""
 
 _OPTIONAL = ("author", "changed_by", "changed_at")
 
@@ -49,6 +51,8 @@ class Comparison:
         for statement in ("check_seen", "check_held", "check_finding", "check_unnamed_create"):
             reader.execute(SQL[statement])
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
+        self.is_undecided = False
+        """Whether `unexplained` could not find out who wrote the explained entries, because all of them were pending."""
 
     def show(self, entries: pl.DataFrame) -> None:
         """Add a chunk of the service's content; see `DriftStore.show`."""
@@ -89,6 +93,14 @@ class Comparison:
         """Yield the keys that no source has named and that the service no longer has."""
         yield from self._reader.execute(SQL["check_unnamed_vanished"])
 
+    def pending(self) -> Iterator[PendingFound]:
+        """Yield the pending entries that the service has."""
+        parameters = {"sink": self._sink, "newest": self._newest}
+        for key, segment, partition, row_hash, value, kind, at in self._reader.execute(
+            SQL["check_pending"], parameters
+        ):
+            yield PendingFound(key, segment, partition, row_hash, value, kind, seconds_of(at or "") or 0.0)
+
     def unexplained(self, which: RemoveUnexplained, guards: Collection[Guard], entries: int) -> Iterator[str]:
         """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`.
 
@@ -98,6 +110,8 @@ class Comparison:
             return
         earlier = bool(self._reader.execute(SQL["sink_adoption"], (self._sink,)).fetchone()[2])
         author = self._author() if earlier and which == "own" else None
+        if earlier and which == "own" and author is None:
+            self.is_undecided = self._is_author_pending()
         if author is not None:
             owned = self._reader.execute(SQL["check_of_author"], {"sink": self._sink, "author": author}).fetchone()[0]
             effect = RunEffect(before=entries, created=0, updated=0, removed=owned)
@@ -114,6 +128,11 @@ class Comparison:
         """Return the author of all explained entries; None if there are several."""
         authors = self._reader.execute(SQL["check_authors"], {"sink": self._sink}).fetchall()
         return authors[0][0] if len(authors) == 1 else None
+
+    def _is_author_pending(self) -> bool:
+        """Return whether a later check may find an author: nothing explained was delivered, but something was pending."""
+        has_author = self._reader.execute(SQL["check_authors"], {"sink": self._sink}).fetchone() is not None
+        return not has_author and bool(self._reader.execute(SQL["check_holds"]).fetchone()[0])
 
     def close(self) -> None:
         """Close the connection and delete the temporary file."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ingestd.core.guard import Guard
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.drift.comparison import Comparison
-from ingestd.mirror.sqlite.entries.adoption import keep_as_delivered, queue_again
+from ingestd.mirror.sqlite.entries.adoption import PendingFound, follow_service, keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries, write_rows
 from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
@@ -34,9 +34,7 @@ from ingestd.mirror.sqlite.threads import threaded
 _PAGE = 5_000
 
 _NAMED = {
-    "key": str, "what": str, "value": str, "data_type": str, "partition": int,
-    "row_hash": int,
-    "found": str, "found_type": str,
+    "key": str, "what": str, "value": str, "data_type": str, "partition": int, "row_hash": int, "found": str, "found_type": str,
 }  # fmt: skip
 _ADDED = {"key": str, "value": str, "data_type": str}
 
@@ -78,8 +76,8 @@ class DriftStore:
         """Add a chunk of the service's content.
 
         Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
-        created the entry and updated it last; null if these are two accounts. ``changed_by`` is then the second one, and
-        ``changed_at`` the text of the time in any case.
+        created the entry and updated it last; null if these are two accounts. Then ``changed_by`` is the account of the last
+        update. ``changed_at`` is always the text of its time.
         """
         self._checks[check].comparison.show(entries)
 
@@ -116,14 +114,14 @@ class DriftStore:
 
         ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
         longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
-        entries, if there is exactly one. The latter stay if one of ``guards`` would hold their removal. ``doubt``: if the mirror
-        may not know everything that was sent to the sink, send again the entries that differ and that sources have named since
-        the start. Keys unknown to the mirror become unexplained.
+        entries, if there is exactly one. Entries that only their author shows stay if one of ``guards`` would hold their
+        removal. ``doubt``: if the mirror may not know everything that was sent to the sink, differing entries that sources have
+        named since the start are sent again. Keys unknown to the mirror become unexplained.
 
         If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
 
-        One page is one transaction, and compared with the mirror as it is in it; the last transaction makes the check valid.
-        After a crash the next check replaces the findings and repeats the rest.
+        Each page is one transaction, and is compared with the mirror in that transaction; the last transaction makes the check
+        valid. After a crash the next check replaces the findings and repeats the rest.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -134,7 +132,7 @@ class DriftStore:
                 self._keep_findings(sink, comparison, at)
                 self._in_windows(sink, "dropped", "dropped_forget")
                 if doubt:
-                    repaired = self._end_doubt(sink)
+                    repaired = self._end_doubt(sink, comparison, is_read=unexplained != "keep")
                 swept = self._sweep(sink, comparison.unexplained(unexplained, guards, counts.entries))
                 numbers = {
                     "entries": counts.entries,
@@ -155,7 +153,8 @@ class DriftStore:
             self._watched.discard(sink)
             comparison.close()
         self._in_windows(sink, "gone", "gone_clear")
-        return replace(status, swept=swept, repaired=repaired)
+        undecided = comparison.is_undecided and status.unexplained > 0
+        return replace(status, swept=swept, repaired=repaired, undecided=undecided)
 
     def _target(self, connection: sqlite3.Connection, sink: int) -> WriteTarget:
         return WriteTarget(
@@ -202,26 +201,45 @@ class DriftStore:
             with self._watching(sink) as connection:
                 connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
 
-    def _end_doubt(self, sink: int) -> int:
+    def _end_doubt(self, sink: int, comparison: Comparison, *, is_read: bool) -> int:
         """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
 
-        A sink is in doubt after its state file was replaced by an older one. If the partition of a value is gone from the source
-        (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this state file may
-        come from the newer one.
+        A sink is in doubt after its state file was replaced by an older state file. If the partition of a value is gone from
+        the source (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this
+        state file may come from the newer state file. ``is_read``: every source was read completely, so no source explains such
+        a key.
         """
         with self._watching(sink) as connection:
-            if connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is None:
+            if (doubt := connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone()) is None:
                 return 0
-            # First, so that no key of the newer state file counts as unexplained before the sources are read again.
+            # This is done first, so that no key of the newer state file counts as unexplained before the sources are read
+            # again.
             connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
-            connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+            if not is_read:
+                connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
             names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
+        if doubt[0] is not None:
+            self._follow_newer(sink, comparison, since=doubt[0], newest=doubt[1])
         repaired = self._send_again(sink, names, confirmed=True)
         self._for_added(sink, keep_as_delivered)
         self._in_windows(sink, "drift", "drift_forget_added")
         with self._watching(sink) as connection:
             connection.execute(SQL["doubt_over"], (sink,))
         return repaired
+
+    def _follow_newer(self, sink: int, comparison: Comparison, *, since: float, newest: int) -> None:
+        """Adopt the service's values of pending entries that were changed after ``since``, unless a source confirms the entries.
+
+        A newer state file has sent them, and a source that can't be read again, or has a held run, names no newer value. Entries
+        of a segment after ``newest`` were named after the restoration, such as records that were pushed: they are newer.
+        """
+        snapshots: dict[int, pl.Series | None] = {}
+        newer = (row for row in comparison.pending() if row.segment <= newest and row.changed_at > since)
+        for page in pages(newer, _PAGE):
+            with self._watching(sink) as connection:
+                found = pl.DataFrame(page, schema=PendingFound._fields, orient="row", infer_schema_length=None)
+                confirmed = set(self._confirmed(connection, found, snapshots)["key"])
+                follow_service(self._target(connection, sink), [row for row in page if row.key not in confirmed])
 
     def _sweep(self, sink: int, keys: Iterable[str]) -> int:
         """Make the removal of unexplained entries pending, except of those that a source has named meanwhile."""
@@ -265,8 +283,9 @@ class DriftStore:
             pl.lit(0).alias("row_hash"),
             pl.lit(None, dtype=pl.Int64).alias("position"),
         )
-        for segment, piece in queue(connection, sink=sink, partition=ADOPTED, kind="delete", entries=gone, over={}):
-            write_rows(connection, piece, sink=sink, segment=segment, removed=True, partition=ADOPTED, run=0)
+        location = {"sink": sink, "partition": ADOPTED, "run": 0}
+        for segment, piece in queue(connection, **location, kind="delete", entries=gone, over={}):
+            write_rows(connection, piece, **location, segment=segment, removed=True, is_new=False)
         _set_reaction(connection, sink, "removed again", page)
 
     def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
@@ -283,8 +302,9 @@ class DriftStore:
             changed = page.filter(pl.col("what") == "changed")
             foreign = changed.select("key", pl.col("found").alias("value"), pl.col("found_type").alias("data_type"))
             keep_found(connection, foreign, sink=sink, at=self._now())
-            queue_again(connection, sink, "update", changed)
-            queue_again(connection, sink, "create", page.filter(pl.col("what") == "removed"))
+            sent = page.select("key", "value", "data_type", "what")
+            queue_again(connection, sink, "update", sent.filter(pl.col("what") == "changed"))
+            queue_again(connection, sink, "create", sent.filter(pl.col("what") == "removed"))
             _set_reaction(connection, sink, "sent again", page)
             repaired += page.height
 
@@ -308,7 +328,8 @@ class DriftStore:
     ) -> int:
         """Call ``do`` for all findings without a reaction, by key, one page in each transaction.
 
-        Other writers can run between two pages; obsolete findings are skipped. After a crash, the rest still has no reaction.
+        Other writers can run between two pages; obsolete findings are skipped. After a crash, the remaining findings still have
+        no reaction.
         """
         count, after = 0, ""
         while True:
@@ -326,12 +347,17 @@ class DriftStore:
     ) -> pl.DataFrame:
         """Return the entries of replayable partitions named since the start, with a record in the last whole reading.
 
+        Entries of a partition with a held run, or of a partition that can't be read, are left out: the newer state file may
+        have delivered later records.
+
         ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """
         kept = []
         for (partition,), group in page.group_by("partition", maintain_order=True):
             identity = int(str(partition))
             if identity not in self._opened:
+                continue
+            if connection.execute(SQL["partition_withheld"], {"partition": identity}).fetchone()[0]:
                 continue
             if identity not in snapshots:
                 read_whole = connection.execute(SQL["partition_read_whole"], (identity,)).fetchone()[0]

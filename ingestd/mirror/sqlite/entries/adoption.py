@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, known_entries, write_rows
-from ingestd.mirror.sqlite.entries.former_values import keep_found
+from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, leave, queue
+from ingestd.mirror.sqlite.entries.target import WriteTarget
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 50_000
@@ -21,7 +24,9 @@ _PAGE = 50_000
 def adopt_entries(
     connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: ClaimedSegments, at: float
 ) -> int:
-    """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered.
+    """Compare the service's entries (key, value, data_type) with the mirror.
+
+    Return the number of entries that are delivered already.
 
     ``at``: now.
     """
@@ -62,6 +67,28 @@ def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
         after = rows[-1][0]
 
 
+class PendingFound(NamedTuple):
+    """A pending entry, and the service's entry with its key. ``changed_at``: seconds since the epoch; 0: not known."""
+
+    key: str
+    segment: int
+    partition: int
+    row_hash: int
+    value: str | None
+    data_type: str | None
+    changed_at: float
+
+
+def follow_service(target: WriteTarget, found: Sequence[PendingFound]) -> None:
+    """Adopt the service's values of pending entries, which then count as delivered. Entries that changed since stay pending."""
+    connection, sink, keys = target.connection, target.sink, [row.key for row in found]
+    keep_former(target, keys, "adopted")
+    acknowledge_entries(connection, sink, keys, list({row.segment for row in found}))
+    connection.executemany(
+        SQL["entry_follow"], ((row.value, row.data_type, sink, row.key, row.segment) for row in found)
+    )
+
+
 def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
     """Store entries (key, value, data_type) of the service that no source has named."""
     rows = entries.select(
@@ -72,19 +99,20 @@ def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.Dat
 
 def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
     """Turn pending creates of keys that the service already has into updates with the mirror's value."""
-    wanted = entries.select(
-        "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
-    )
+    wanted = entries.select("key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment")
     queue_again(connection, sink, "update", wanted)
     leave(connection, Counter(entries["segment"].to_list()))
 
 
 def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
-    """Point entries (key, value, data_type, partition) to new segments, separately for each partition."""
-    for (partition,), group in entries.group_by("partition", maintain_order=True):
-        queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
-        for segment, piece in queued:
+    """Point entries (key, value, data_type) to new segments, separately for each partition and run."""
+    rows = connection.execute(SQL["entries_source"], (json.dumps(entries["key"].to_list()), sink)).fetchall()
+    found = entries.join(pl.DataFrame(rows, schema=_SOURCE, orient="row"), on="key", maintain_order="left")
+    for (partition, run), group in found.group_by("partition", "run", maintain_order=True):
+        location = {"sink": sink, "partition": int(str(partition)), "run": int(str(run))}
+        for segment, piece in queue(connection, **location, kind=kind, entries=group, over={}):
             connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
 
 
-_PAGED = {"key": str, "value": str, "data_type": str, "partition": int}
+_PAGED = {"key": str, "value": str, "data_type": str}
+_SOURCE = {"key": str, "partition": int, "run": int, "position": int}

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 class ClaimedSegments:
     """The ids of the segments in open claims; in memory only, so after a crash claimed entries are pending again. Thread-safe.
 
-    A transaction that takes entries from a segment decides by the claims of that moment: whether the former value may have been
-    sent, and for which segments the new one waits. So in a batch, which takes longer and may change an entry again, a
-    segment that is not claimed stays so until the commit. A claim then finds it without the entries.
+    A transaction that takes entries from a segment looks at the claims of that moment. They decide whether the former value may
+    have been sent, and for which segments the new value waits. A batch takes longer and may change an entry again. So a segment
+    that is not claimed when a batch takes entries from it can't be claimed before the commit.
     """
 
     def __init__(self) -> None:
@@ -39,19 +39,19 @@ class ClaimedSegments:
             return True
 
     def release(self, segments: Iterable[int]) -> None:
-        """End the claims of segments; those without a claim are ignored."""
+        """End the claims of segments; segments without a claim are ignored."""
         with self._lock:
             self._claimed.difference_update(segments)
 
     def keep_unclaimed(self, segments: Iterable[int]) -> None:
-        """Prevent claims of segments until the end of the batch. Does nothing outside one."""
+        """Prevent claims of segments until the end of the batch. Does nothing outside of a batch."""
         if self._kept is not None:
             with self._lock:
                 self._kept.update(segments)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """End `keep_unclaimed` after the context, which ends with the commit. Only the holder of the write lock has one."""
+        """End `keep_unclaimed` after the context, which ends with the commit. Only the holder of the write lock has a batch."""
         kept = self._kept = set[int]()
         try:
             yield

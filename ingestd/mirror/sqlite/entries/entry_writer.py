@@ -1,4 +1,4 @@
-"""Writes desired entries: new, changed and equal ones, and the owner of each key."""
+"""Writes desired entries: new, changed and equal entries, and the owner of each key."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ ADOPTED = 0
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The result of writing some entries.
 
-    ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: those
-    of them that an earlier run has written. ``moved``: an entry of the partition now comes from a record with another key.
-    ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not written
-    because another active pipeline owns them.
+    ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: the
+    hashes among them that an earlier run has written. ``moved``: an entry of the partition now comes from a record with another
+    key. ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not
+    written because another active pipeline owns them.
     """
 
     created: int = 0
@@ -100,13 +100,12 @@ def write_entries(
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
     A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
-    value, and ``last_read`` is the new one.
+    value, and ``last_read`` is the new value.
 
-    ``ending``: why a value that differs ends.
-    ``dated``: an equal entry gets this run and position, so that they show which record was the last.
-    ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
-    ``succeeds``: the owners of the entries no longer name them.
-    ``ended_by``: the run that ends former values; None: the target's run.
+    ``ending``: why a different value ends. ``dated``: equal entries get this run and position, so that these show which record
+    was the last. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes
+    the insertion. ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values;
+    None: the target's run.
     """
     connection, sink, partition, run = target.connection, target.sink, target.partition, target.run
     inserted = fresh and _insert(target, entries)
@@ -144,7 +143,7 @@ def write_entries(
     if has_others:
         named = _share(target, owners, same.filter(exists & ~own), changed.filter(exists & ~own))
     if has_others or dated:
-        # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
+        # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names the key.
         _set_owner(target, same.filter(is_taken | (own & pl.lit(dated))))
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
@@ -171,9 +170,9 @@ def write_entries(
 
 
 def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
-    """Note that rejected records name entries: those of the partition keep their values and belong to these records now.
+    """Note that rejected records name entries: entries of the partition keep their values and belong to these records now.
 
-    So do the names of the partition for entries of others.
+    The same holds for names of the partition for entries of other partitions.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     rejected = named.filter(pl.col("value").is_null())
@@ -192,9 +191,9 @@ def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
 
 
 def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
-    """Return those of ``entries`` without values that the partition has from another record, with the columns of ``_KNOWN``.
+    """Return the ``entries`` without values that the partition has from another record, with the columns of ``_KNOWN``.
 
-    ``moves``: that record had another position that is a key.
+    ``moves``: the other record had another position, and positions are keys.
     """
     named = entries.filter(pl.col("value").is_null())
     known = known_entries(connection, sink, named["key"].to_list())
@@ -208,7 +207,8 @@ def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: in
 def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
     """Return entries, joined with `known_entries`, with two more columns.
 
-    ``equal``: the entry need not be sent. ``within``: its value, if that differs from the mirror's within the dead-band.
+    ``equal``: the entry need not be sent. ``within``: the value of the entry, if it differs from the value of the mirror within
+    the dead-band.
     """
     exists = (pl.col("partition").is_not_null() & (pl.col("removed") == 0)).fill_null(value=False)
     alike = (exists & (pl.col("old_type") == pl.col("data_type"))).fill_null(value=False)
@@ -236,7 +236,7 @@ def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.Dat
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of entries with a pending removal, and of those that got the value of another partition that names them."""
+    """The number of entries with a pending removal, and of entries that got the value of another partition."""
 
     removed: int
     updated: int
@@ -245,7 +245,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 def remove_entries(
     target: WriteTarget, keys: list[str], *, any_partition: bool = False, ending: Ending = "removed"
 ) -> Removed:
-    """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other one names.
+    """Make the removal of ``keys`` (sorted) pending, if a key belongs to the partition and no other partition names it.
 
     ``any_partition``: also remove keys of other partitions. ``ending``: why their values end.
     """
@@ -275,11 +275,12 @@ def remove_entries(
 
 
 def pass_on(target: WriteTarget, keys: Sequence[str]) -> tuple[list[str], int]:
-    """Pass entries that their partition no longer names to other partitions that do; return their keys.
+    """Pass entries that their partition no longer names to other partitions that name them; return their keys.
 
     ``keys`` are sorted; the partition `ADOPTED`: no source explains their entries. Another partition of the same pipeline
-    precedes those of other pipelines, and of several the one that was read last. The second result is the number of entries that
-    became pending. Partitions that name a key again only if they are configured again are then read from their start.
+    precedes partitions of other pipelines; of several, the one that was read last comes first. The second result is the number
+    of entries that became pending. Partitions of pipelines that are not configured now are read from their start if they are
+    configured again.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     names = names_of(connection, sink, keys, partition) if keys else []
@@ -320,7 +321,7 @@ def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
 
 
 def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable[int]) -> None:
-    """Have partitions that lost entries be read from their start if they are configured again.
+    """If partitions that lost entries are configured again, read them from their start.
 
     Their records may be unchanged, so that only a whole reading claims the entries back.
     """
@@ -329,11 +330,11 @@ def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable
 
 def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
     """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
-    connection, location = target.connection, {"sink": target.sink, "partition": target.partition}
+    connection, location = target.connection, {"sink": target.sink, "partition": target.partition, "run": target.run}
     connection.execute("SAVEPOINT fresh")
     try:
         for segment, piece in queue(connection, **location, kind="create", entries=entries, over={}):
-            write_rows(connection, piece, **location, segment=segment, removed=False, run=target.run, is_new=True)
+            write_rows(connection, piece, **location, segment=segment, removed=False, is_new=True)
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO fresh")
         connection.execute("RELEASE fresh")
@@ -343,7 +344,7 @@ def _insert(target: WriteTarget, entries: pl.DataFrame) -> bool:
 
 
 def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the mirror's rows of the keys; None if there are none, which one range query shows at a first load."""
+    """Return the mirror's rows of the keys; None if there are no rows, which one range query shows at a first load."""
     keys = entries["key"]
     if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
         return None
@@ -423,10 +424,11 @@ def _owners_of(
 
 
 def _share(target: WriteTarget, owners: _Owners, same: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """Store who names the keys that more than one partition names.
+    """Store which partitions name the keys that more than one partition names.
 
     ``same``: equal entries of other owners, which keep them if they still name them. ``changed``: entries of other owners that
-    the partition will own. Return the entries that the partition has named before as one of several; see `add_names`.
+    the partition will own. Return the entries that the partition has named before together with other partitions; see
+    `add_names`.
     """
     connection, sink, partition = target.connection, target.sink, target.partition
     named, left = pl.col("partition").is_in(owners.removes), pl.col("partition").is_in(owners.unexplained)
@@ -447,7 +449,7 @@ def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFram
 
 
 def _set_owner(target: WriteTarget, entries: pl.DataFrame) -> None:
-    """Make equal entries those of the partition, the run and their records."""
+    """Assign equal entries to the partition, the run and their records."""
     columns = (entries[name] for name in ("row_hash", "position"))
     fixed = (repeat(target.partition), repeat(target.run), repeat(target.sink))
     target.connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
@@ -467,20 +469,18 @@ def _store_changed(target: WriteTarget, changed: pl.DataFrame) -> None:
 
 
 def _store(target: WriteTarget, entries: pl.DataFrame, kind: Kind) -> None:
-    """Write rows and queue them; remove pending ones from their older segments."""
-    connection, sink, partition = target.connection, target.sink, target.partition
+    """Write rows and queue them; remove pending entries from their older segments."""
+    connection, location = target.connection, {"sink": target.sink, "partition": target.partition, "run": target.run}
     lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()
     over: dict[int, list[int]] = {}
     if lost:
         rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
         for segment, text in rows:
             older = json.loads(text)
-            # The oldest one stays, because a request with it may still take effect (`ClaimPart.oldest`).
+            # The oldest segment is remembered, because a request with it may still take effect (`ClaimPart.oldest`).
             over[segment] = [one for one in older if one in target.claimed or one == min(older)]
-    for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
-        write_rows(
-            connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=target.run
-        )
+    for segment, piece in queue(connection, **location, kind=kind, entries=entries, over=over):
+        write_rows(connection, piece, **location, segment=segment, removed=kind == "delete", is_new=False)
     leave(connection, lost)
 
 

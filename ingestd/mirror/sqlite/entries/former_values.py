@@ -23,7 +23,7 @@ MOST = 100
 """Former values of each entry: before the newest ones, the first that ended in each hour."""
 
 AT_MOST = 1_000_000
-"""Former values of all entries. The oldest ones are deleted, also those of removed entries."""
+"""Former values of all entries. The oldest values are deleted, also values of removed entries."""
 
 
 def keep_former(target: WriteTarget, keys: Sequence[str], ending: Ending) -> None:

@@ -10,11 +10,11 @@ import polars as pl
 from ingestd.core.record import Reject
 
 _SMALL = 200
-"""Up to this number, plain Python is faster than a query of polars."""
+"""Up to this number of entries, plain Python is faster than a query of polars."""
 
 
 def order_entries(entries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return entries sorted by key, and those of them that are written: the last of equal keys, with signed row hashes.
+    """Return entries sorted by key, and the entries to write: for each key the last one, with signed row hashes.
 
     ``entries``: see `IntakeStore.commit`. Of equal keys, those with a value are the last ones.
     """

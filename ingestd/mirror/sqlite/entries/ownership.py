@@ -17,7 +17,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import Unexplained, UnexplainedPage, Why
-from ingestd.mirror.sqlite.entries.seen_hashes import read_frames
+from ingestd.mirror.sqlite.entries.frames import read_frames
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -25,8 +25,8 @@ def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str])
     """Pass the state of pipelines to other names with the same source and sink, also if they exchange their names.
 
     ``sources``: the configured pipelines, each with the digest of its source and its sink. Two names are one pipeline if
-    exactly one name lost a digest that it has read with, and exactly one name got it. A name that has read something else is used
-    again only if its own state gets another name. Return the pairs (former name, present name).
+    exactly one name lost a digest with which it has read, and exactly one name got this digest. If a name has read another
+    source, it is used again only if its own state gets another name. Return the pairs (former name, present name).
     """
     known = {name: (source, has_read) for name, source, has_read in connection.execute(SQL["pipeline_sources"])}
     read = {name: source for name, (source, has_read) in known.items() if has_read}
@@ -70,7 +70,7 @@ class Explaining(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> dict[int, Explaining]:
-    """Return those of ``partitions`` that an active pipeline reads for this sink."""
+    """Return the ``partitions`` that an active pipeline reads for this sink."""
     parameters = {"sink": sink, "partitions": json.dumps(partitions)}
     return {
         partition: Explaining(pipeline=pipeline, removes=bool(removes))
@@ -138,6 +138,6 @@ def unexplained_page(
 
 
 def unexplained_of(connection: sqlite3.Connection, sink: int, keys: Collection[str]) -> list[str]:
-    """Return those of ``keys`` that no source explains, sorted."""
+    """Return the ``keys`` that no source explains, sorted."""
     parameters = {"sink": sink, "keys": json.dumps(list(keys))}
     return [key for (key,) in connection.execute(SQL["unexplained_of_keys"], parameters)]

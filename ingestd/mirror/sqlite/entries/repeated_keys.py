@@ -1,7 +1,8 @@
 """Keys that a reading names with different values, and the locations of both.
 
-The records of one reading are compared with each other, whatever their distance: those of one commit in memory, earlier ones in
-the staging table or in the entries. They are also compared with entries of other partitions that their source still has.
+The records of one reading are compared with each other, whatever their distance: records of one commit in memory, earlier
+records in the staging table or in the entries. They are also compared with entries of other partitions that their source still
+has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _COUNTED = 1000
 
 
 class _Version(msgspec.Struct, frozen=True, kw_only=True):
-    """A value of a key. ``partition``: the name of the other partition that it comes from; empty: the one that is read."""
+    """A value of a key.
+
+    ``partition``: the name of the other partition from which it comes; empty: the partition that is read.
+    """
 
     value: str | None
     data_type: str
@@ -29,7 +33,7 @@ class _Version(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepeatedKeys(msgspec.Struct):
-    """The keys with different values in a reading of a partition. The sentence names the first one that was found."""
+    """The keys with different values in a reading of a partition. The sentence names the first such key."""
 
     partition: int
     _keys: set[str] = msgspec.field(default_factory=set)
@@ -51,7 +55,7 @@ class RepeatedKeys(msgspec.Struct):
             self._note(key, _version(versions[:3]), _version(versions[3:]))
 
     def note_staged(self, connection: sqlite3.Connection, run: int, entries: pl.DataFrame) -> None:
-        """Compare entries (unique keys) with those that the run has staged before."""
+        """Compare entries (unique keys) with entries that the run has staged before."""
         entries = entries.filter(pl.col("value").is_not_null())
         rows = connection.execute(SQL["staging_of_keys"], (json.dumps(entries["key"].to_list()), run)).fetchall()
         staged = {key: _version(version) for key, *version in rows}

@@ -15,8 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 import polars as pl
 
+from ingestd.core.record import row_numbers
 from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.wire.origin import decode_row_steps, encode_row_steps
 
 ITEMS = 5000
 """Maximum entries of one segment: the default of a bulk request (contract M3)."""
@@ -27,7 +29,7 @@ BODY_BYTES = 4 << 20
 
 def encode(entries: pl.DataFrame, kind: Kind) -> bytes:
     """Return a JSON array of items for the request, from columns ``key``, ``value``, ``data_type``."""
-    # Without expressions: their evaluation takes longer than encoding the entries of a small file.
+    # Expressions are not used: their evaluation takes longer than encoding the entries of a small file.
     if kind == "delete":
         members = [pl.Series("delete", [True]).new_from_index(0, entries.height)]
     else:
@@ -43,16 +45,19 @@ def queue(
     kind: Kind,
     entries: pl.DataFrame,
     over: Mapping[int, Collection[int]],
+    run: int,
 ) -> Iterator[tuple[int, pl.DataFrame]]:
     """Create segments of ``entries``; yield each new segment's id with its slice.
 
-    ``entries`` may have a column ``segment`` (Int64, null if nothing was pending): the older segments that its rows leave.
-    ``over``: for each of these, the segments that it waits for.
+    ``run``: the run that gave the values, from the record at each ``position``; 0: there is no run. ``entries`` may have a
+    column ``segment`` (Int64, null if nothing was pending): the older segments that its rows leave. ``over``: for each older
+    segment, the segments that it waits for.
     """
     for piece, body in _cut(entries, kind):
         left = sorted(piece["segment"].drop_nulls().unique().to_list()) if "segment" in piece.columns else []
         waits = sorted({*left, *(older for segment in left for older in over.get(segment, ()))})
-        row = (sink, partition, kind, piece.height, piece.height, len(body), json.dumps(waits), body)
+        steps = encode_row_steps(row_numbers(piece["position"]))
+        row = (sink, partition, kind, piece.height, piece.height, len(body), json.dumps(waits), body, run, steps)
         yield connection.execute(SQL["segment_add"], row).fetchone()[0], piece
 
 
@@ -79,14 +84,21 @@ def acknowledge_entries(
     )
 
 
-def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: bytes) -> tuple[int, bytes]:
-    """Return the number of live items of a segment, and a body with only these."""
+def live_body(
+    connection: sqlite3.Connection, sink: int, segment: int, body: bytes, steps: bytes
+) -> tuple[int, bytes, bytes]:
+    """Return the number of live items of a segment, and the body and the row steps of only the live items."""
     items = msgspec.json.decode(body, type=list[msgspec.Raw])
     keys = [entry.key for entry in msgspec.json.decode(body, type=list[_Keyed])]
-    rows = connection.execute(SQL["segment_live_keys"], (sink, segment, json.dumps(keys)))
-    live = {key for (key,) in rows}
-    kept = [item for item, key in zip(items, keys, strict=True) if key in live]
-    return len(kept), msgspec.json.encode(kept)
+    found = connection.execute(SQL["segment_live_keys"], (sink, segment, json.dumps(keys)))
+    live = {key for (key,) in found}
+    kept = [index for index, key in enumerate(keys) if key in live]
+    rows = decode_row_steps(steps, len(items))
+    return (
+        len(kept),
+        msgspec.json.encode([items[index] for index in kept]),
+        encode_row_steps([rows[index] for index in kept]),
+    )
 
 
 def keys_of(body: bytes) -> list[str]:
@@ -112,11 +124,11 @@ def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, byte
 
 def _shrink(connection: sqlite3.Connection, segment: int) -> None:
     """Rewrite a body if at least half of it is superseded, so that the backlog's size follows its live entries."""
-    sink, _, items, live, body = connection.execute(SQL["segment_get"], (segment,)).fetchone()
+    sink, items, live, body, steps = connection.execute(SQL["segment_get"], (segment,)).fetchone()
     if live * 2 > items:
         return
-    _, kept = live_body(connection, sink, segment, body)
-    connection.execute(SQL["segment_shrink"], (len(kept), kept, segment))
+    _, kept, kept_steps = live_body(connection, sink, segment, body, steps)
+    connection.execute(SQL["segment_shrink"], (len(kept), kept, kept_steps, segment))
 
 
 def json_rows(frame: pl.DataFrame) -> str:

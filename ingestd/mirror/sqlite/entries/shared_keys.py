@@ -1,7 +1,7 @@
 """Keys that more than one partition names.
 
-An entry has the value of one partition, which owns it. The table ``also_named`` has the values of the other partitions that name
-its key: those of other pipelines, and those of the same pipeline if vanished records are removed. A key that one partition
+An entry has the value of one partition, which owns it. The table ``also_named`` has the values of the other partitions that
+name its key: partitions of other pipelines, and of the same pipeline if vanished records are removed. A key that one partition
 names has no row there. The functions run inside the transactions of their callers.
 """
 
@@ -42,7 +42,7 @@ def add_names(
 ) -> pl.DataFrame:
     """Store that the partition names these entries (key, value, data_type, row_hash (Int64), position) of other owners.
 
-    Return those that the partition has named before, with the columns ``old_hash``, ``old_run`` and ``old_position``.
+    Return the entries that the partition has named before, with the columns ``old_hash``, ``old_run`` and ``old_position``.
     """
     rows: list[tuple[object, ...]] = []
     if entries.height:
@@ -71,9 +71,9 @@ def drop_conflicts(connection: sqlite3.Connection, sink: int, partition: int, ke
 
 
 def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], partition: int) -> list[Name]:
-    """Return all names of the keys (sorted) besides those of the owners, the newest of each key first.
+    """Return all names of the keys (sorted) except the names by owners, the newest of each key first.
 
-    Those of the pipeline of ``partition`` precede them.
+    Names by the pipeline of ``partition`` come first.
     """
     parameters = {"sink": sink, "keys": json.dumps(list(keys)), "partition": partition}
     rows = connection.execute(SQL["also_named_of_keys"], parameters)
@@ -115,7 +115,7 @@ def keys_in_conflict(connection: sqlite3.Connection) -> Iterator[tuple[int, list
 
 
 def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> None:
-    """Write the sentences of the conflicts about these keys again: another pipeline owns them, or has another name."""
+    """Write the sentences of the conflicts about these keys again: the pipeline that owns them has changed, or was renamed."""
     listed = json.dumps(list(keys))
     conflicts = connection.execute(SQL["conflicts_of_keys"], {"sink": sink, "keys": listed}).fetchall()
     if not conflicts:
@@ -138,7 +138,7 @@ def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence
 
 
 def keys_lacking(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> list[str]:
-    """Return those of ``keys`` that the service lacks: it refused the value, or another program removed the entry."""
+    """Return the ``keys`` that the service lacks: it refused the value, or another program removed the entry."""
     parameters = {"sink": sink, "keys": json.dumps(list(keys))}
     return [key for (key,) in connection.execute(SQL["keys_lacking"], parameters)]
 
@@ -152,5 +152,5 @@ def conflict_sentence(key: str, owner: tuple[str, str], other: tuple[str, str]) 
     """Return the reason of a conflict. ``owner`` and ``other``: a pipeline, and the location of its record."""
     return (
         f"Pipelines '{owner[0]}' and '{other[0]}' both write the key '{key}' of this sink: '{owner[0]}' at {owner[1]}, "
-        f"'{other[0]}' at {other[1]}. The value of '{owner[0]}' is kept. Give one of them another key or sink."
+        f"'{other[0]}' at {other[1]}. The value of '{owner[0]}' is kept. Give one of the pipelines another key or sink."
     )

@@ -1,8 +1,8 @@
 """Row hashes of a partition: 64-bit integers in Arrow format, in pieces of one row each.
 
-Few of them are an Arrow stream, because polars writes an Arrow file by a query, which takes longer than the rest of a small file.
-The first piece also has the sections of the source. Only the end of a reading stores sections; any other change of the row
-hashes discards them, because then they no longer describe the hashes.
+A small number of hashes is stored as an Arrow stream, because polars writes an Arrow file by a query, which takes longer than
+the rest of a small file. The first piece also has the sections of the source. Only the end of a reading stores sections; any
+other change of the row hashes discards them, because then they no longer describe the hashes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import io
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.sql import SQL
 
-_PIECE = 1 << 20  # hashes, so 8 MiB
+_PIECE = 1 << 17  # hashes, so 1 MiB; SQLite and its caller have several copies of the one that is stored
+_DIGEST_PIECE = 1 << 20  # a part of each digest in a state file
 
 _SMALL = 200
 _ARROW_FILE = b"ARROW1"
@@ -45,33 +47,55 @@ def load_held_snapshot(connection: sqlite3.Connection, run: int) -> pl.Series:
 
 
 def store_snapshot(
-    connection: sqlite3.Connection, partition: int, hashes: pl.Series, sections: pl.DataFrame | None = None
+    connection: sqlite3.Connection, partition: int, hashes: RowHashes, sections: pl.DataFrame | None = None
 ) -> None:
-    """Replace the stored hashes of the partition by ``hashes`` (``pl.UInt64``), and its sections."""
+    """Replace the stored hashes of the partition by ``hashes``, and its sections."""
     connection.execute(SQL["snapshot_clear"], (partition,))
-    pieces = [_stream(hashes)] if 0 < hashes.len() <= _SMALL else _pieces(hashes)
+    pieces = [_stream(hashes.series())] if 0 < hashes.count <= _SMALL else _pieces(hashes.pieces(), _PIECE)
     for piece, data in enumerate(pieces):
         described = _encode(sections) if sections is not None and not piece else None
         connection.execute(SQL["snapshot_add"], (partition, piece, data, described))
 
 
-def store_held_snapshot(connection: sqlite3.Connection, run: int, hashes: pl.Series) -> None:
+def keep_in_snapshot(connection: sqlite3.Connection, partition: int, seen: RowHashes) -> None:
+    """Remove the stored hashes of the partition that are not among ``seen``, and its sections."""
+    connection.execute(SQL["snapshot_without_sections"], (partition,))
+    pieces = connection.execute(SQL["snapshot_pieces"], (partition,)).fetchall()
+    for part in seen.ranges():
+        for (piece,) in pieces:
+            (data,) = connection.execute(SQL["snapshot_piece"], (partition, piece)).fetchone()
+            hashes = _decode(data)
+            within = part.within(hashes)
+            gone = within.filter(part.mask_absent(within))
+            if gone.len():
+                kept = _encode(hashes.filter(~hashes.is_in(gone.implode())).to_frame())
+                connection.execute(SQL["snapshot_piece_set"], (kept, partition, piece))
+
+
+def store_held_snapshot(connection: sqlite3.Connection, run: int, hashes: RowHashes) -> None:
     """Store the hashes of a held run."""
-    for piece, data in enumerate(_pieces(hashes)):
+    for piece, data in enumerate(_pieces(hashes.pieces(), _PIECE)):
         connection.execute(SQL["held_snapshot_add"], (run, piece, data))
 
 
-def digest_of(hashes: pl.Series) -> str:
+def digest_of(hashes: RowHashes) -> str:
     """Return a digest of hashes in any order, which identifies the content of a reading."""
     digest = hashlib.sha256()
-    for data in _pieces(hashes.sort()):
+    for data in _pieces((part.hashes for part in hashes.ranges()), _DIGEST_PIECE):
         digest.update(data)
     return digest.hexdigest()
 
 
-def _pieces(hashes: pl.Series) -> Iterator[bytes]:
-    for start in range(0, hashes.len(), _PIECE):
-        yield _encode(hashes[start : start + _PIECE].alias("row_hash").to_frame())
+def _pieces(parts: Iterable[pl.Series], size: int) -> Iterator[bytes]:
+    """Yield the encoded hashes in pieces of ``size``, with the rest in the last one."""
+    rest = pl.DataFrame(schema={"row_hash": pl.UInt64})
+    for part in parts:
+        rest = pl.concat([rest, part.to_frame("row_hash")], rechunk=True)  # their layout is a part of a digest
+        while rest.height >= size:
+            yield _encode(rest[:size])
+            rest = rest[size:]
+    if rest.height:
+        yield _encode(rest)
 
 
 def _encode(frame: pl.DataFrame) -> bytes:
@@ -87,14 +111,18 @@ def _stream(hashes: pl.Series) -> bytes:
 
 
 def _load(connection: sqlite3.Connection, statement: str, of: int) -> pl.Series:
-    pieces = [
-        (pl.read_ipc if data.startswith(_ARROW_FILE) else pl.read_ipc_stream)(io.BytesIO(data))["row_hash"]
-        for (data,) in connection.execute(SQL[statement], (of,))
-    ]
+    pieces = [_decode(data) for (data,) in connection.execute(SQL[statement], (of,))]
     return pl.concat(pieces) if pieces else pl.Series("row_hash", [], dtype=pl.UInt64)
 
 
+def _decode(data: bytes) -> pl.Series:
+    return (pl.read_ipc if data.startswith(_ARROW_FILE) else pl.read_ipc_stream)(io.BytesIO(data))["row_hash"]
+
+
 def drop_old_snapshots(connection: sqlite3.Connection, partition: int) -> None:
-    """Delete snapshots except those of the pipeline's most recently read partitions. Call it every `RUNS_APART` runs."""
+    """Delete snapshots, except the snapshots of the pipeline's most recently read partitions.
+
+    Call it every `RUNS_APART` runs.
+    """
     rows = connection.execute(SQL["snapshots_drop_old"], (partition, 2 * RUNS_APART, KEPT)).fetchall()
     connection.executemany(SQL["partition_without_snapshot"], list(set(rows)))

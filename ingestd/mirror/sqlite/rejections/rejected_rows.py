@@ -14,6 +14,7 @@ from ingestd.core.phrases import clipped
 from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import ColumnsOf, RejectedEntry
 from ingestd.mirror.rejections import Selection
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.repeated_keys import describe_location
 from ingestd.mirror.sqlite.entries.shared_keys import conflict_sentence
 from ingestd.mirror.sqlite.sql import SQL
@@ -166,14 +167,15 @@ def store_rejected_entries(
         )  # fmt: skip
 
 
-def find_vanished(connection: sqlite3.Connection, partition: int, run: int, hashes: pl.Series) -> list[int]:
+def find_vanished(connection: sqlite3.Connection, partition: int, run: int, seen: RowHashes) -> list[int]:
     """Return the sorted ids of rejections of earlier runs if their records are not in a whole reading.
 
-    ``hashes``: the row hashes of the reading (Int64).
+    ``seen``: the row hashes of the reading.
     """
     rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
     known = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
-    return known.filter(~pl.col("row_hash").is_in(hashes.implode()).fill_null(value=False))["id"].sort().to_list()
+    present = seen.find(known["row_hash"].drop_nulls()).reinterpret(signed=True)
+    return known.filter(~pl.col("row_hash").is_in(present.implode()).fill_null(value=False))["id"].sort().to_list()
 
 
 def drop_read_again(

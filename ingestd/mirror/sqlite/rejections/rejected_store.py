@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, closing, contextmanager
 import msgspec
 import polars as pl
 
-from ingestd.mirror.port import Kind
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.row_hashes import RowHashes
+from ingestd.mirror.sqlite.entries.adoption import queue_again
 from ingestd.mirror.sqlite.entries.entry_writer import write_rows
 from ingestd.mirror.sqlite.entries.segments import queue
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot, store_snapshot
@@ -72,8 +73,8 @@ class RejectedStore:
     def _request_partition(self, partition: int) -> None:
         """Make the next reading map the marked records of a partition; call it after all of them are marked.
 
-        A reading that began before leaves them to the next one. A read connection lists their hashes. None is added
-        meanwhile, because only this thread marks records.
+        A reading that began earlier leaves the records to the next reading. A read connection lists their hashes. No record is
+        marked meanwhile, because only this thread marks records.
         """
         with closing(self._state.reader()) as reader:
             retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
@@ -157,7 +158,7 @@ class _Page(msgspec.Struct):
 def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
     """Make the next reading start at the partition's beginning and map the records retried after ``since`` retries.
 
-    In a snapshot partition only these are mapped: their hashes are removed from those of the last reading.
+    In a snapshot partition only the marked records are mapped: their hashes are removed from the hashes of the last reading.
     """
     if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] > since:
         _reopen(connection, partition, _retried_hashes(connection, partition, since=since))
@@ -168,7 +169,7 @@ def _reopen(connection: sqlite3.Connection, partition: int, marked: pl.Series) -
     before = load_snapshot(connection, partition)
     snapshot = before.filter(~before.is_in(marked.implode()))
     if snapshot.len() < before.len():
-        store_snapshot(connection, partition, snapshot)
+        store_snapshot(connection, partition, RowHashes.of(snapshot))
 
 
 def _retried_hashes(connection: sqlite3.Connection, partition: int, *, since: int) -> pl.Series:
@@ -212,16 +213,11 @@ def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
 def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
     """Queue entries of a sink. A refusal has acknowledged them, so no older value is pending or claimed."""
     ordered = entries.sort("key")
-    for (partition, removed, run), group in ordered.group_by("partition", "removed", "run", maintain_order=True):
-        # The service may not have the key; an update of a missing key becomes a create.
-        kind: Kind = "delete" if removed else "update"
-        identity = int(str(partition))
-        for segment, piece in queue(connection, sink=sink, partition=identity, kind=kind, entries=group, over={}):
-            if removed:
-                # The row of a removal was deleted when its refusal was acknowledged.
-                rows = piece.with_columns(pl.lit(None, dtype=pl.Int64).alias("position"))
-                write_rows(
-                    connection, rows, sink=sink, segment=segment, removed=True, partition=identity, run=int(str(run))
-                )
-            else:
-                connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+    # The service may not have the key; an update of a missing key becomes a create.
+    queue_again(connection, sink, "update", ordered.filter(pl.col("removed") == 0).select("key", "value", "data_type"))
+    gone = ordered.filter(pl.col("removed") == 1).with_columns(pl.lit(None, dtype=pl.Int64).alias("position"))
+    for (partition, run), group in gone.group_by("partition", "run", maintain_order=True):
+        # The row of a removal was deleted when its refusal was acknowledged.
+        location = {"sink": sink, "partition": int(str(partition)), "run": int(str(run))}
+        for segment, piece in queue(connection, **location, kind="delete", entries=group, over={}):
+            write_rows(connection, piece, **location, segment=segment, removed=True, is_new=False)

@@ -24,18 +24,27 @@ _PARTITIONS = 1_000
 
 
 class AcknowledgedPartitions:
-    """Finds the partitions that became acknowledged. Triggers note which ones to look at, so others cost nothing."""
+    """Finds the partitions that became acknowledged.
+
+    Triggers note the partitions to examine, so all other partitions cost nothing.
+    """
 
     def __init__(self, state: StateFile) -> None:
         self._state = state
+        self.may_notify: Callable[[int, str], bool] = lambda _partition, _cursor: True
+        """Whether a source may be notified of a partition with this cursor, after which the source may not have it any more."""
         self._changes_untouched: dict[str, int] = {}
         """`StateFile.changes` when none of the partitions of a pipeline was touched."""
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
                 connection.execute(SQL[statement])
 
-    def of_pipeline(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
-        """See `IntakeStore.acknowledged_partitions`."""
+    def of_pipeline(self, pipeline: str, *, at_once: bool = False) -> list[tuple[int, Partition, Cursor]]:
+        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement.
+
+        Without ``at_once``, only those that ``may_notify`` permits. If nothing was touched and nothing has changed since the last
+        call, it needs no transaction.
+        """
         if self._changes_untouched.get(pipeline) == self._state.changes:
             return []
         rows: list[tuple[float, int, Partition, str]] = []
@@ -49,7 +58,7 @@ class AcknowledgedPartitions:
                 rows += [
                     (run, identity, _partition(name, *kind), cursor)
                     for identity, name, *kind, cursor, run, is_acknowledged in page
-                    if is_acknowledged
+                    if is_acknowledged and (at_once or self.may_notify(identity, cursor))
                 ]
                 pending = [(known[0], identity) for identity, *_, done in page if not done]
                 connection.executemany(SQL["touched_drop"], pending)
@@ -78,13 +87,13 @@ def acknowledgement_of(
         updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,
         valueless=valueless,
         facts=json.loads(facts),
-        # Most have none, and a connection takes longer than everything else here.
+        # Most partitions have no rejections, and opening a connection takes longer than everything else here.
         rejects=partial(_stream_rejections, reader, partition) if rejected else partial(iter, ()),
     )  # fmt: skip
 
 
 def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
-    """Delete the referenced rejections; ignore those of other pipelines and of deleted rejections."""
+    """Delete the referenced rejections; ignore rejections of other pipelines and deleted rejections."""
     wanted = set(references)
     numbers = {reference.partition("-")[0] for reference in wanted}
     ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]

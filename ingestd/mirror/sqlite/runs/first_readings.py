@@ -1,8 +1,8 @@
 """First readings into a sink with unknown entries: compared with these entries at the adoption of the sink.
 
-Their entries are pending until the sink is adopted for the first time, so a reading that the guard holds can be withdrawn: what
-the service has is then the mirror's content, as before any reading. Entries of the service are in ``staging`` meanwhile, under
-a negative number. They are compared at the end, when nothing can be written between the comparison and the adoption.
+Their entries are pending until the sink is adopted for the first time, so a reading that the guard holds can be withdrawn: the
+mirror then has the content of the service, as before any reading. Meanwhile, entries of the service are in ``staging``, under a
+negative number. They are compared at the end, when nothing can be written between the comparison and the adoption.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import polars as pl
 from ingestd.core.guard import Guard, RunEffect, hold_reasons
 from ingestd.core.unit_factors import as_numbers
 from ingestd.mirror.port import HeldRun, Removal
+from ingestd.mirror.row_hashes import RowHashes
+from ingestd.mirror.sqlite.entries.frames import read_frames
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.entries.seen_hashes import read_frames
 from ingestd.mirror.sqlite.entries.segments import json_rows, leave
 from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.rows import from_row
@@ -37,7 +38,7 @@ _FOUND = {
     "old_value": str,
     "old_type": str,
 }
-"""The columns of ``first_compared``: what a partition names, and what the service has (``old``)."""
+"""The columns of ``first_compared``: the entry that a partition names, and the entry of the service (``old``)."""
 
 
 class _Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ class _Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Compared(msgspec.Struct):
-    """The entries of a partition that the service has: their number, those with a number, and the differing ones."""
+    """The numbers of entries of a partition in the service: all, entries with a number, and differing entries."""
 
     before: int = 0
     numeric: int = 0
@@ -79,7 +80,7 @@ class FirstReadings:
         self._open_runs = open_runs
 
     def measure(self, reader: sqlite3.Connection, sink: int) -> Mapping[int, _Compared] | None:
-        """Compare by partition what the sources name with the entries of the service; None if these are none."""
+        """Compare the entries that each partition names with the entries of the service; None if the service has none."""
         if not reader.execute(SQL["staging_any"], (-sink,)).fetchone()[0]:
             return None
         compared: defaultdict[int, _Compared] = defaultdict(_Compared)
@@ -94,7 +95,8 @@ class FirstReadings:
     ) -> list[HeldRun]:
         """Hold the readings that the guard does not let pass; open runs are compared at their end.
 
-        ``compared``: of `measure`. Call both in one `none_ending`. A reading that is held is withdrawn in one transaction.
+        ``compared``: the result of `measure`. Call both in one `none_ending`. A reading that is held is withdrawn in one
+        transaction.
         """
         held = self._hold(connection, sink, compared) if compared is not None else []
         connection.execute(SQL["sink_found"], {"sink": sink, "found": compared is not None})
@@ -112,7 +114,9 @@ class FirstReadings:
             reasons = hold_reasons(guard, effect)
             current = running.get(reading.partition)
             if current is not None:
-                if not current.staged:  # the guard decides at its end about what it has written until now, too
+                if (
+                    not current.staged
+                ):  # at its end the guard also decides about the entries that it has written until now
                     runs[current.partition] = current.id
                     current.staged = current.only_guarded = True
                     current.fresh = False
@@ -152,8 +156,8 @@ def _add(compared: _Compared, part: pl.DataFrame) -> None:
 
 def _forget_reading(connection: sqlite3.Connection, reading: _Reading) -> EndOfRun | None:
     """Forget that a partition was read, and return how it ended; None if it is incomplete, because it is read again anyway."""
-    seen = load_snapshot(connection, reading.partition)
-    # The differences of other partitions of the pipeline do not know of it.
+    seen = RowHashes.of(load_snapshot(connection, reading.partition))
+    # The differences of other partitions of the pipeline do not consider it.
     connection.execute(SQL["pipeline_changed"], (reading.partition,)).fetchall()
     for statement in ("first_reading_withdrawn", "snapshot_clear"):
         connection.execute(SQL[statement], (reading.partition,))
@@ -173,7 +177,7 @@ def _run_of(reading: _Reading, sink: int, staged: int) -> RunState:
 
 
 def _withdraw(connection: sqlite3.Connection, sink: int, runs: Mapping[int, int]) -> Counter[int]:
-    """Move the pending entries of partitions to the staged ones of their runs, and copy the rest; return their numbers.
+    """Move the pending entries of partitions to the staged entries of their runs, and copy the rest; return their numbers.
 
     Other partitions that name these keys are read again.
     """

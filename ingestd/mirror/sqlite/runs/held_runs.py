@@ -13,6 +13,7 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect
 from ingestd.core.record import Cursor
 from ingestd.mirror.port import Amendment, HeldRun, Removal
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.snapshots import digest_of, store_held_snapshot
 from ingestd.mirror.sqlite.rows import from_row
 from ingestd.mirror.sqlite.runs.run_writer import RunState
@@ -27,7 +28,7 @@ class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     cursor: Cursor | None
-    seen: pl.Series | None
+    seen: RowHashes | None
     deletes: Removal
     partial: bool = False
     reasons: tuple[str, ...] = ()
@@ -38,9 +39,9 @@ class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
 class KnownHold(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a partition's held run.
 
-    ``same_mapping``: the partition's mapping is still the one of the run. ``current``: no partition of the pipeline has changed
-    entries since. ``rolled_back``: a person rolled it back, so that its content does not pass even if the guard would let it.
-    ``cursor`` is None if the partition had none then; ``content`` is empty if it was not known.
+    ``same_mapping``: the partition's mapping has not changed since the run. ``current``: no partition of the pipeline has
+    changed entries since. ``rolled_back``: a person rolled it back, so its content does not pass even if the guard would permit
+    it. ``cursor`` is None if the partition had no cursor then; ``content`` is empty if it was not known.
     """
 
     run: int
@@ -70,10 +71,10 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
     )
 
 
-def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | None:
+def decision_about(known: KnownHold | None, seen: RowHashes | None) -> str | None:
     """Return the state of the held run with the content of this reading, or None.
 
-    A held run is only the same if its entries would be the same. A person who rolled a run back meant its content.
+    A held run counts as the same only if its entries would be the same. After a rollback, the content decides.
     """
     if known is None or seen is None or not known.same_mapping:
         return None
@@ -83,7 +84,7 @@ def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | Non
 
 
 def rollback_reasons(known: KnownHold | None) -> tuple[str, ...]:
-    """Return why a reading is held that may have the content of a run that was rolled back: that content is not known."""
+    """Return why a reading is held: it may have the unknown content of a run that was rolled back."""
     if known is None or not known.rolled_back or not known.same_mapping or known.content or known.state == "approved":
         return ()
     return (f"Run {known.run} was rolled back, and it is not known whether the source has changed since.",)
@@ -98,7 +99,7 @@ def hold(
     reasons: tuple[str, ...],
     now: float,
 ) -> HeldRun:
-    """Hold a staged run in the place of the partition's held one."""
+    """Hold a staged run; it replaces the partition's held run."""
     known = hold_of(connection, run.partition)
     drop_hold(connection, run.partition)
     row = {

@@ -9,20 +9,17 @@ from contextlib import ExitStack, contextmanager
 import msgspec
 import polars as pl
 
-from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Acknowledgement, Cursor, Partition, Reject
+from ingestd.core.record import Acknowledgement, Cursor, Reject
 from ingestd.mirror.port import (
     Amendment,
     HeldRun,
-    PartitionState,
     Removal,
     RetriedRecord,
     RunSummary,
     Snapshot,
     WriteBatch,
 )
-from ingestd.mirror.rollback import Rollback, RunSelection
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.ordered_entries import last_row, order_entries, sort_by_key
 from ingestd.mirror.sqlite.rejections.rejected_rows import (
@@ -76,10 +73,13 @@ class IntakeStore:
             state, self._finisher, now=now, claimed_segments=claimed_segments,
             open_runs=lambda: [*self._runs.values()], announce=self._announce_durable,
         )  # fmt: skip
+        self.roll_back = self._rollback.roll_back
         self._opener = PartitionOpener(state, opened, now=now)
+        self.known_cursor, self.open_partition = self._opener.known_cursor, self._opener.open
         self._changes_at_pass: dict[tuple[str, bool], int] = {}
         """`StateFile.changes` when a pass of a pipeline was noted."""
         self._acknowledged = AcknowledgedPartitions(state)
+        self.acknowledged_partitions = self._acknowledged.of_pipeline
         self.pruner = Pruner(state, now=now)
 
     def activate(
@@ -87,8 +87,8 @@ class IntakeStore:
     ) -> list[tuple[str, str]]:
         """Activate the configured pipelines at start; entries of all other pipelines may be taken over.
 
-        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that is configured under another name keeps
-        its state. Return the renamed ones as pairs of former and present name.
+        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that is configured under another name
+        keeps its state. Return the renamed pipelines as pairs of former and present name.
         """
         with self._state.writing() as connection:
             renamed, sinks = configure_pipelines(
@@ -106,7 +106,10 @@ class IntakeStore:
     def reconfigure(
         self, pipelines: Collection[str], *, sources: Mapping[str, str], ended: Collection[str]
     ) -> list[tuple[str, str]]:
-        """Do what `activate` does at a start with these pipelines, while some of them read. No pipeline of ``ended`` reads."""
+        """Do what `activate` does at a start with these pipelines, while some of them read.
+
+        The pipelines in ``ended`` do not read.
+        """
         with self._state.writing() as connection:
             renamed, sinks = configure_pipelines(connection, pipelines, sources, claimed=self._claimed, at=self._now())
             names = json.dumps([*ended, *(name for _, name in renamed)])
@@ -117,7 +120,9 @@ class IntakeStore:
 
     @contextmanager
     def batch(self, pipeline: str) -> Iterator[WriteBatch]:
-        """Make what this thread writes in the context durable together, at its end: small partitions of one pipeline.
+        """Make all writes of this thread in the context durable together, at its end.
+
+        It is for small partitions of one pipeline.
 
         Each call in the context is complete or undone on its own, and an exception of one undoes no other. Other writers wait
         meanwhile, so the context is short and waits for nothing, such as a source. If the state file fails, everything in the
@@ -139,22 +144,11 @@ class IntakeStore:
             yield written
 
     def _announce_durable(self, sink: int) -> None:
-        """Announce pending entries: those of a batch at its end, because the delivery can't see them before."""
+        """Announce pending entries. Entries of a batch are announced at its end, because the delivery can't see them before."""
         if self._state.in_batch:
             self._to_announce.add(sink)
         else:
             self._announce(sink)
-
-    def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
-        """Return the ``cursor`` that `open_partition` would return; write nothing."""
-        return self._opener.known_cursor(pipeline, partition, sink, digest)
-
-    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
-
-        The cursor of a partition that is not replayable is kept under another mapping or sink.
-        """
-        return self._opener.open(pipeline, partition, sink, digest)
 
     def begin_run(
         self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
@@ -178,8 +172,8 @@ class IntakeStore:
             if not was_read and not found:  # there is nothing to compare with
                 guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
-            # In the transaction, because the end of an adoption looks for open runs.
-            # This run supersedes one that could neither finish nor fail because the disk was full.
+            # This is in the transaction, because the end of an adoption looks for open runs. This run replaces a run that could
+            # neither finish nor fail because the disk was full.
             self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
             self._runs[run] = RunState(
                 id=run,
@@ -195,7 +189,7 @@ class IntakeStore:
                 guard=guard or (Guard() if can_hold else None) if snapshot else None,
                 only_guarded=snapshot and not (repeats or remapped),
                 after_rollback=bool(after_rollback),
-                # What the differences of this reading refer to was rolled back after they were loaded.
+                # The reading that these differences refer to was rolled back after they were loaded.
                 outdated=snapshot and bool(after_rollback) and not whole,
                 repeated_keys=self._finisher.repeated_keys(partition),
                 positions_exact=bool(exact),
@@ -218,13 +212,13 @@ class IntakeStore:
         """Commit one batch and return the number of changed entries.
 
         ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
-        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An entry
-        without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
-        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
-        `is_within_band`. ``rejects``: each with its row hash,
-        None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
-        rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
-        ``valueless``: the number of mapped records that gave no entry and were not rejected.
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An
+        entry without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
+        ``deadband`` (String, null: none) may state how far the value may differ from the mirror's value without being sent; see
+        `is_within_band`. ``rejects``: each with its row hash, None if the record could not be parsed. ``records``: number of
+        records read, mapped or not. ``resolved``: references of rejections of the pipeline that are resolved now; a reference
+        that matches no current rejection is ignored. ``valueless``: the number of mapped records that gave no entry and were
+        not rejected.
         """
         current = self._runs[run]
         ordered, unique = order_entries(entries)
@@ -277,14 +271,15 @@ class IntakeStore:
         that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
         next reading of the partition maps all records.
 
-        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
+        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry is not held.
 
         ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
-        With ``deletes`` "remove", so are entries there that no record produces any more. A complete amendment collides if the
-        positions of the entries do not show which record produces each, or if the guard would hold the removal.
+        With ``deletes`` "remove", entries at these positions that no record produces any more are deleted, too. A complete
+        amendment collides if the positions of the entries do not show which record produces each entry, or if the guard would
+        hold the removal.
 
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
-        passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
+        passes deletes the held run. A reading with the content of an approved run passes. A reading with the content of the
         held run or of a discarded run is ignored.
         """
         end = EndOfRun(
@@ -301,7 +296,7 @@ class IntakeStore:
         return summary
 
     def approve(self, run: int) -> RunSummary:
-        """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted one.
+        """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted call.
 
         Raises:
             RunNotHeld: there is no such held run, or a later run replaced it.
@@ -317,17 +312,6 @@ class IntakeStore:
         """
         self._rollback.complete()
         return self._finisher.discard(run)
-
-    def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
-        """Restore the values that entries had before the selected runs, if they still have values of these; return what was done.
-
-        Entries that the runs created are removed, and those that they removed are created. A partition of a snapshot is held with
-        its last selected run, so its content is not delivered again; that run can be approved. ``by``: the requesting account.
-
-        Raises:
-            NotRolledBack: there is no such run or sink, or the run has delivered nothing.
-        """
-        return self._rollback.roll_back(selection, by=by)
 
     def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
         """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.
@@ -351,9 +335,9 @@ class IntakeStore:
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
         """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
 
-        ``whole``: each is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
+        ``whole``: each partition is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
 
-        Without a change since the last one it needs no transaction.
+        Without a change since the last pass it needs no transaction.
         """
         if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
             return
@@ -374,7 +358,7 @@ class IntakeStore:
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
         """Return at most ``limit`` retried rejections of an incremental partition that no reading has repeated, the oldest first.
 
-        All of them are of one run, and have positions of one type.
+        All of them belong to one run, and have positions of one type.
         """
         with self._state.writing() as connection:
             retries = self._opener.retries.get(partition, 0)
@@ -388,22 +372,21 @@ class IntakeStore:
         entries: pl.DataFrame,
         rejects: Sequence[tuple[Reject, int | None]],
     ) -> int:
-        """Replace rejections by what their stored ``records`` produce, in one transaction; return the number of changed entries.
+        """Replace rejections by the entries or rejections that their stored ``records`` produce, in one transaction.
 
-        ``records`` are from `retried_records`; ``entries`` and ``rejects`` are as in `commit`. A key that a later record has
-        written keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
+        Return the number of changed entries.
+
+        ``records`` are from `retried_records`; ``entries`` and ``rejects``: see `commit`. A key that a later record has written
+        keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
         """
         with self._state.writing() as connection:
             ordered = sort_by_key(entries)
             run, written = self._retry.map(connection, partition, records, entries=ordered, rejects=rejects)
         return self._writer.note_written(run, written)
 
-    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
-        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement.
-
-        If nothing was touched and nothing has changed since the last call, it needs no transaction.
-        """
-        return self._acknowledged.of_pipeline(pipeline)
+    def hold_notifications(self, may_notify: Callable[[int, str], bool]) -> None:
+        """Have `acknowledged_partitions` omit each partition if this returns False for its id and cursor (JSON)."""
+        self._acknowledged.may_notify = may_notify
 
     def acknowledgement(self, partition: int) -> Acknowledgement:
         """Return the result of the last reading of a partition of `acknowledged_partitions`."""

@@ -1,4 +1,4 @@
-"""Opens partitions: creates their rows, and returns what their next reading needs to know."""
+"""Opens partitions: creates their rows, and returns the state that their next reading needs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now
 from ingestd.core.record import Cursor, Partition
 from ingestd.mirror.port import PartitionState, Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
 from ingestd.mirror.sqlite.runs.held_runs import hold_of
 from ingestd.mirror.sqlite.sql import SQL
@@ -32,15 +33,18 @@ class PartitionOpener:
         self.retries: dict[int, int] = {}
 
     def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
-        """See `IntakeStore.known_cursor`."""
+        """Return the ``cursor`` that `open` would return; write nothing."""
         of_sink = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
             row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
         return json.loads(row[0]) if row is not None and row[0] is not None else None
 
     def open(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
-        """See `IntakeStore.open_partition`."""
-        address = (sink.workspace, sink.by, sink.name)
+        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
+
+        The cursor of a partition that is not replayable is kept under another mapping or sink.
+        """
+        address, present = (sink.workspace, sink.by, sink.name), _kind_of(partition)
         with self._state.writing() as connection:
             (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
             pipeline_id, changes = _get_or_create(
@@ -51,12 +55,12 @@ class PartitionOpener:
                 "partition_get",
                 (pipeline_id, partition.name),
                 "partition_ensure",
-                (pipeline_id, sink_id, partition.name, self._now()),
+                (pipeline_id, sink_id, partition.name, digest, self._now(), *present),
             )
             identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, *kind = (
                 row
             )
-            if kind != (present := _kind_of(partition)):
+            if kind != present:
                 connection.execute(SQL["partition_set_kind"], (*present, identity))
             if gone is not None:
                 connection.execute(SQL["partition_is_back"], (identity,))
@@ -73,11 +77,11 @@ class PartitionOpener:
             current = valid_through == changes
             known = hold_of(connection, identity)
             rejected = known is not None and connection.execute(SQL["partition_is_rejected"], (identity,)).fetchone()[0]
-        # What is left of an approved run is written by the next reading.
+        # The next reading writes the rest of an approved run.
         if known is not None and (known.state == "approved" or not known.same_mapping or known.retries != retries):
             known = None
         if partition.replayable:
-            # A queue is named, too, but has no record again: it confirms no value.
+            # A queue is excluded: it never repeats a record, so it confirms no value.
             self._opened.add(identity)
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
@@ -97,7 +101,10 @@ class PartitionOpener:
         with self._state.writing() as connection:
             # These hashes cover the retries requested until now.
             self.retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
-            return Snapshot(hashes=load_snapshot(connection, partition), sections=load_sections(connection, partition))
+            return Snapshot(
+                hashes=RowHashes.of(load_snapshot(connection, partition)),
+                sections=load_sections(connection, partition),
+            )
 
 
 def _kind_of(partition: Partition) -> list[int | str]:

@@ -1,7 +1,7 @@
 """Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
 These rows are kept at any age: the partition and the run of every desired entry, former value, rejection and drift finding,
-which explain them; those that gave a value which a later run named again, for a rollback; each partition's last run, and its
+which explain them; runs that gave a value which a later run named again, for a rollback; each partition's last run, and its
 last run with content; a pipeline's newest partitions, to recognise repeated content; and the newest runs.
 
 No new reference to an old run or partition is created; an existing one only moves between an entry, its rejection and its former
@@ -56,7 +56,7 @@ class Pruner:
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
         """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
 
-        Each call returns the next ones; after the last ones an empty list, then the first ones again.
+        Each call returns the next partitions. After the last partitions it returns an empty list, and then it begins again.
         """
         with self._state.writing() as connection:
             before = self._looked_until.pop(pipeline, None)
@@ -90,7 +90,7 @@ class Pruner:
         if not self._busy.acquire(blocking=False):
             return Pruned()
         try:
-            # A connection of its own takes longer than everything else that a pass over a small file does in the mirror.
+            # Opening a separate connection takes longer than everything else that a pass over a small file does in the mirror.
             with self._state.writing() as connection:
                 due, newest = connection.execute(SQL["pruning_due"]).fetchone()
             if newest < max(due, RUNS_APART):

@@ -1,4 +1,4 @@
-"""Retried rejections of incremental partitions that are mapped as they are stored, because no reading repeats them."""
+"""Retried rejections of incremental partitions that are mapped from their stored text, because no reading repeats them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """See `IntakeStore.retried_records`. ``retries``: those requested before the last reading began."""
+        """See `IntakeStore.retried_records`. ``retries``: the retries that were requested before the last reading began."""
         found = [
             RetriedRecord(
                 id=identity,
@@ -121,7 +121,7 @@ class RetriedRecords:
             at = next((at for at in unsure if record_position(at) == record_position(one.position)), None)
             if one.is_readable and at is not None:
                 kept[one.id] = (
-                    f"Another record of the same reading wrote the key '{unsure[at]}', and it is not known which one "
+                    f"Another record of the same reading wrote the key '{unsure[at]}', and it is not known which record "
                     "is newer. Drop this record, or enter its value by hand."
                 )
         for identity, reason in kept.items():

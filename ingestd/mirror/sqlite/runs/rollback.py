@@ -1,9 +1,9 @@
 """Rolls runs back: restores the values that entries had before them, and holds their partitions.
 
-The first transaction stores which runs are rolled back, and holds partitions. Each further one handles a page of keys. After a
-crash the next start writes the rest, because a handled key has no value of the runs any more. After a full disk the next
-rollback or decision about a held run writes it. The values become pending as those of a run do, so retries, read-back and the
-order of requests are the same.
+The first transaction stores which runs are rolled back, and holds partitions. Each further transaction handles a page of keys.
+After a crash the next start writes the rest, because a handled key has no value of the runs any more. After a full disk the
+next rollback or decision about a held run writes the rest. The values become pending like the values of a run, so retries,
+read-back and the order of requests are the same.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ingestd.core.clock import moment
 from ingestd.mirror.rollback import Rollback, RunSelection
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, remove_entries, write_entries
 from ingestd.mirror.sqlite.entries.shared_keys import keep_names
@@ -68,7 +69,17 @@ class RollbackWriter:
         self._announce = announce
 
     def roll_back(self, selection: RunSelection, *, by: str) -> Rollback:
-        """See `IntakeStore.roll_back`."""
+        """Restore the values that entries had before the selected runs, if they still have values of these runs.
+
+        Return the changes.
+
+        Entries that the runs created are removed, and entries that they removed are created again. A partition of a snapshot is
+        held with its last selected run, so its content is not delivered again; that run can be approved. ``by``: the requesting
+        account.
+
+        Raises:
+            NotRolledBack: there is no such run or sink, or the run has delivered nothing.
+        """
         with self._finisher.none_ending():
             rest = self._open()
             if rest is not None:
@@ -124,7 +135,7 @@ class RollbackWriter:
                         self._announce(sink)
         finally:  # also if the disk is full before the last page
             for run in self._open_runs():
-                # Its differences refer to values that are gone.
+                # The differences of the run refer to values that are gone.
                 run.outdated = run.outdated or (run.snapshot and run.sink in begun.sinks)
         with self._state.writing() as connection:
             for (run_id,) in connection.execute(SQL["rollback_unhold"], (begun.runs,)).fetchall():
@@ -140,15 +151,15 @@ class RollbackWriter:
             return
         if known is not None and known.run != last.run:
             drop_hold(connection, last.partition)
-        elif known is not None:  # what is staged of it and not written belongs to it, too
+        elif known is not None:  # staged entries of the run that are not written belong to it, too
             connection.execute(SQL["held_drop"], (last.partition,)).fetchall()
             connection.execute(SQL["held_snapshot_clear"], (last.run,))
         is_known = connection.execute(SQL["rollback_is_known"], (last.partition,)).fetchone()[0]
-        seen = load_snapshot(connection, last.partition) if is_known else None
+        seen = RowHashes.of(load_snapshot(connection, last.partition)) if is_known else None
         row = {
             "run": last.run,
             "partition": last.partition,
-            # A partition that its source lacks has nothing to approve; its content is still recognised.
+            # If the source does not have the partition any more, there is nothing to approve; its content is still recognised.
             "state": "discarded" if last.is_gone else "held",
             "since": self._now(),
             "reasons": json.dumps([f"{by} rolled it back {moment(self._now(), UTC)}."]),
@@ -200,7 +211,7 @@ def _created(undos: Collection[KeyUndo]) -> dict[int, list[str]]:
 def _restored(undos: Collection[KeyUndo]) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
     """Yield the former values of each partition and run, sorted by key, as entries.
 
-    Their row hash is unknown: it is that of no record, and the next whole reading of the partition sets it.
+    They get a row hash that no record has. The next whole reading of the partition sets their row hash.
     """
 
     def origin(pair: tuple[str, Former]) -> tuple[int, int]:

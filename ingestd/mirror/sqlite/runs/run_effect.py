@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import polars as pl
@@ -13,13 +13,17 @@ from msgspec.structs import replace
 from ingestd.core.guard import EXAMPLES, Example, Guard, RunEffect, may_hold
 from ingestd.core.unit_factors import as_numbers, find_near_factors
 from ingestd.mirror.port import Removal
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, find_kept, known_entries
-from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
+from ingestd.mirror.sqlite.entries.frames import read_frames
 from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 PAGE = 10_000
 """Maximum number of entries in one transaction, which takes some tenths of a second."""
+
+_COMPARED = 500_000
+"""The number of former hashes that are compared with those of the reading at a time."""
 
 STAGED = {
     "key": str,
@@ -31,10 +35,7 @@ STAGED = {
 }
 """The columns of ``staging_read``."""
 
-UNSTAGED = {"key": str, "row_hash": int}
-"""The columns of ``entries_unstaged``."""
-
-
+_UNSTAGED = {"key": str, "row_hash": int}
 _VALUES = {"value": str}
 """The column of ``entries_before``."""
 
@@ -47,7 +48,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeTally:
-    """Counts of entries, and the first examples of each kind, as in `RunEffect`."""
+    """Counts of entries, and the first examples of each kind; see `RunEffect`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -76,7 +77,7 @@ class ChangeTally:
             self._show("removed", known.with_columns(none.alias("value"), none.alias("data_type")))
 
     def effect(self, *, before: int, numeric: int, created: int, empty: bool = False) -> RunEffect:
-        """Return the effect of what was added."""
+        """Return the effect of the added entries."""
         return RunEffect(
             before=before,
             created=created,
@@ -104,23 +105,22 @@ def measure_effect(
     run: RunState,
     guard: Guard,
     *,
-    seen: pl.Series | None,
+    seen: RowHashes | None,
     deletes: Removal,
     unnamed: Iterable[str] = (),
 ) -> Measured:
     """Compare the staged entries of a run with the mirror, in pages.
 
-    ``seen``: the row hashes of a whole reading (Int64). ``unnamed``: the keys that a partial one removes. ``before`` and
-    ``numeric`` of the effect are 0 if the decision of ``guard`` does not depend on them, because they need all entries.
+    ``seen``: the row hashes of a whole reading. ``unnamed``: the keys that a partial reading removes. ``before`` and ``numeric``
+    of the effect need all entries; they are 0 if the decision of ``guard`` does not depend on them.
     """
     tally, created, collides, after = ChangeTally(), 0, False, ""
-    hashes = SeenHashes(seen) if seen is not None else None
+    former = _FormerHashes(seen) if seen is not None else None
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
         page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
-        if seen is not None and not collides:
-            kept = find_kept(reader, page, sink=run.sink, partition=run.partition)
-            collides = bool(kept["old_hash"].is_in(seen.implode()).any())
+        if former is not None and not collides:
+            collides = former.add(find_kept(reader, page, sink=run.sink, partition=run.partition)["old_hash"])
         page = page.filter(pl.col("value").is_not_null())
         joined = page.join(
             known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left", maintain_order="left"
@@ -132,24 +132,61 @@ def measure_effect(
         tally.add_updates(updated)
         own = pl.col("partition") == run.partition
         collides = collides or bool(updated.filter(~own).height)
-        if hashes is not None and not collides:
+        if former is not None and not collides:
             other_record = joined.filter(exists & own & (pl.col("old_hash") != pl.col("row_hash")))
-            collides = not hashes.mask_absent(other_record["old_hash"]).all()
-    if hashes is not None and deletes == "remove":
-        _add_removals(reader, run, hashes, tally)
+            collides = former.add(other_record["old_hash"])
+    collides = collides or (former is not None and former.are_read())
+    if seen is not None and deletes == "remove":
+        _add_removals(reader, run, seen, tally)
     tally.add_removals(reader, run.sink, pl.Series(unnamed, dtype=pl.String))
-    effect = tally.effect(before=0, numeric=0, created=created, empty=seen is not None and not seen.len())
+    effect = tally.effect(before=0, numeric=0, created=created, empty=seen is not None and not seen.count)
     if may_hold(guard, effect):
         effect = _with_totals(reader, run, effect)
     return Measured(effect=effect, collides=collides and not run.whole)
 
 
-def _add_removals(reader: sqlite3.Connection, run: RunState, seen: SeenHashes, tally: ChangeTally) -> None:
-    parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
+class _FormerHashes:
+    """The row hashes of the former records of entries, to find whether the reading still has one of these records."""
+
+    def __init__(self, seen: RowHashes) -> None:
+        self._seen = seen
+        self._parts: list[pl.Series] = []
+        self._count = 0
+        self._is_any_read = False
+
+    def add(self, hashes: pl.Series) -> bool:
+        """Add hashes of former records. Return True if it is known already that the reading has one of the records."""
+        self._parts.append(hashes)
+        self._count += hashes.len()
+        if self._count >= _COMPARED:
+            self.are_read()
+        return self._is_any_read
+
+    def are_read(self) -> bool:
+        """Return whether the reading has one of the records."""
+        if self._count and not self._is_any_read:
+            self._is_any_read = self._seen.has_any_of(pl.concat(self._parts))
+        self._parts, self._count = [], 0
+        return self._is_any_read
+
+
+def _add_removals(reader: sqlite3.Connection, run: RunState, seen: RowHashes, tally: ChangeTally) -> None:
     is_every = run.remapped and run.whole
-    for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):
-        removed = frame if is_every else frame.filter(seen.mask_absent(frame["row_hash"]))
-        tally.add_removals(reader, run.sink, removed["key"])
+    for keys in unnamed_keys(reader, seen, sink=run.sink, partition=run.partition, run=run.id, is_every=is_every):
+        tally.add_removals(reader, run.sink, keys)
+
+
+def unnamed_keys(
+    reader: sqlite3.Connection, seen: RowHashes, *, sink: int, partition: int, run: int, is_every: bool
+) -> Iterator[pl.Series]:
+    """Yield the keys of entries that a run has not staged and that no record of its reading names, in pages.
+
+    ``seen``: the row hashes of the reading. ``is_every``: every entry that is not staged, because the mapping has changed.
+    """
+    for part in seen.ranges():
+        parameters = {"sink": sink, "partition": partition, "run": run, **part.parameters}
+        for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), _UNSTAGED):
+            yield (frame if is_every else frame.filter(part.mask_absent(frame["row_hash"])))["key"]
 
 
 def _with_totals(reader: sqlite3.Connection, run: RunState, effect: RunEffect) -> RunEffect:

@@ -18,14 +18,15 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
 from ingestd.core.record import NOTICE
 from ingestd.mirror.port import Amendment, HeldRun, Removal, RunSummary
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite.entries.entry_writer import pass_on, remove_entries
 from ingestd.mirror.sqlite.entries.ownership import disown, left_over
 from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes
 from ingestd.mirror.sqlite.entries.shared_keys import drop_names, left_over_names
 from ingestd.mirror.sqlite.entries.snapshots import (
     RUNS_APART,
     drop_old_snapshots,
+    keep_in_snapshot,
     load_held_snapshot,
     load_snapshot,
     store_snapshot,
@@ -76,7 +77,10 @@ class RunFinisher:
         self._ending: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 
     def ending(self, pipeline: str) -> AbstractContextManager[object]:
-        """Return the lock with which the runs of a pipeline end. A batch takes it first: it waits for nothing later."""
+        """Return the lock with which the runs of a pipeline end.
+
+        A batch takes this lock before all others, so that it waits for nothing later.
+        """
         return self._ending[pipeline]
 
     @contextmanager
@@ -91,7 +95,7 @@ class RunFinisher:
             yield
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
-        """Return the repeated keys for a run that begins, with those of a collided run of the same content."""
+        """Return the repeated keys for a run that begins, with the repeated keys of a collided run of the same content."""
         return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
@@ -100,14 +104,15 @@ class RunFinisher:
             collides = run.outdated and not run.whole
             if run.guard is not None and (end.seen is not None or end.partial) and not collides:
                 with self._state.reading() as reader:
-                    hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
                     unnamed = find_unnamed(reader, run, end)
-                    measured = measure_effect(reader, run, run.guard, seen=hashes, deletes=end.deletes, unnamed=unnamed)
+                    measured = measure_effect(
+                        reader, run, run.guard, seen=end.seen, deletes=end.deletes, unnamed=unnamed
+                    )
                     known = hold_of(reader, run.partition)
                 effect = measured.effect
                 others = (*end.reasons, *rollback_reasons(known)) if effect.changed else ()
                 reasons = (*hold_reasons(run.guard, effect), *others)
-                # What a partial reading removes can't be held: a whole one decides.
+                # The removals of a partial reading can't be held, so a whole reading decides.
                 collides = measured.collides or bool(reasons and unnamed)
                 reasons = () if collides else reasons
                 was_rolled_back = known is not None and known.rolled_back
@@ -119,7 +124,10 @@ class RunFinisher:
             return self._write(run, end, collides=collides)
 
     def end_early(self, run: RunState) -> None:
-        """Write what a failed run has staged only for the guard, unless the guard would hold it or it may be rolled back."""
+        """Write the entries that a failed run has staged only for the guard.
+
+        They are not written if the guard would hold them, or if they may be rolled back.
+        """
         if run.guard is None or not run.only_guarded or run.outdated or run.after_rollback:
             return
         with self._ending[run.pipeline]:
@@ -156,7 +164,7 @@ class RunFinisher:
         return held
 
     def _approved(self, connection: sqlite3.Connection, number: int) -> tuple[RunState, EndOfRun]:
-        """Mark a held run as approved, and return what its end needs."""
+        """Mark a held run as approved, and return the values that its end needs."""
         held = read_hold(connection, number)
         if held.state == "discarded":
             raise RunNotHeld(
@@ -186,7 +194,7 @@ class RunFinisher:
             stale=not current and not whole,
             approved=True,
         )
-        seen = None if partial else load_held_snapshot(connection, number)
+        seen = None if partial else RowHashes.of(load_held_snapshot(connection, number))
         return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
 
     def _hold(self, run: RunState, end: EndOfRun, effect: RunEffect, reasons: tuple[str, ...]) -> RunSummary:
@@ -214,20 +222,19 @@ class RunFinisher:
         return from_row(RunSummary, counts, collided=False, withheld=withheld, notice=notice)
 
     def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
-        """Write what is staged, and end the run. ``collides``: it is known that the differences cannot be used."""
+        """Write the staged entries, and end the run. ``collides``: it is known that the differences cannot be used."""
         seen = end.seen
         if run.staged and not collides:
             self._apply_staged(run)
-        hashes = seen.reinterpret(signed=True) if seen is not None else None
-        repeats = _is_any_in(run.replaced, hashes)
+        repeats = _is_any_in(run.replaced, seen)
         collided = (
             collides
-            or _lacks_location(run, hashes)
+            or _lacks_location(run, seen)
             or (not run.whole and (run.took_over or repeats))
             or is_undecided(run, end)
         )
-        if hashes is not None and not collided:
-            self._remove_unnamed(run, hashes, end.deletes)
+        if seen is not None and not collided:
+            self._remove_unnamed(run, seen, end.deletes)
         if run.has_rejected and not collided:
             self._delete_rejections(run, seen, partial=end.partial)
         if end.amendment is not None and not collided:
@@ -268,9 +275,9 @@ class RunFinisher:
             "partition": run.partition,
         }
         connection.execute(SQL["partition_end"], ended)
-        # Retries requested during this run are for the next one.
+        # Retries requested during this run are for the next run.
         reopen(connection, run.partition, since=run.retries)
-        # Also at the first run after a start, for a daemon that often restarts.
+        # This also happens at the first run after a start, for a daemon that often restarts.
         if self._finished[run.pipeline] % RUNS_APART == 0:
             drop_old_snapshots(connection, run.partition)
         self._finished[run.pipeline] += 1
@@ -279,7 +286,7 @@ class RunFinisher:
         self,
         connection: sqlite3.Connection,
         run: RunState,
-        seen: pl.Series,
+        seen: RowHashes,
         end: EndOfRun,
         *,
         repeats: bool,
@@ -289,14 +296,15 @@ class RunFinisher:
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen, end.sections)
         # Only a reading that maps all records shows whether each rejected key is known, and whether no record gives a value.
-        changes = (
-            -1
-            if run.stale or end.deletes == "defer" or (run.whole and not run.mapped)
-            else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
-        )
-        connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
-        exact = int(run.whole and not (run.repeats or repeats or run.moved))
-        connection.execute(SQL["partition_positions"], (exact, run.partition, exact))
+        decides_nothing = run.stale or end.deletes == "defer" or (run.whole and not run.mapped and seen.count > 0)
+        repeats = run.repeats or repeats
+        row = {
+            "valid": not decides_nothing,
+            "repeats": repeats,
+            "exact": run.whole and not (repeats or run.moved),
+            "partition": run.partition,
+        }
+        connection.execute(SQL["partition_snapshot"], row)
 
     def _apply_staged(self, run: RunState) -> None:
         """Write the staged entries at the end of a run: the last value of each repeated key."""
@@ -314,7 +322,7 @@ class RunFinisher:
         run.repeats = staged < run.mapped
 
     def _amend(self, run: RunState, end: EndOfRun, amendment: Amendment) -> None:
-        """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
+        """Remove entries and earlier rejections that the records of a partial reading do not produce any more."""
         with self._state.reading() as reader:
             unnamed = find_unnamed(reader, run, end)
             names = find_unnamed(reader, run, end, statement="also_named_at_positions")
@@ -326,25 +334,25 @@ class RunFinisher:
                 with self._state.writing() as connection:
                     connection.execute(SQL["rejected_at_positions"], row)
 
-    def _remove_unnamed(self, run: RunState, hashes: pl.Series, deletes: Removal) -> None:
+    def _remove_unnamed(self, run: RunState, seen: RowHashes, deletes: Removal) -> None:
         """Remove or release the entries that a whole reading with these row hashes does not name."""
         if deletes == "defer":
-            self._note_deferred(run, hashes)
+            self._note_deferred(run, seen)
         elif run.remapped and run.whole:
             self._remove_left_over(run, deletes)
         elif deletes == "remove" or run.has_rejected:  # without removals, only a conflict has a name besides the entry
-            for page in self._vanished(run, hashes, "also_named_hashes"):
+            for page in self._vanished(run, seen, "also_named_hashes"):
                 self._drop_names(run, page)
-            for page in self._vanished(run, hashes, "entries_of_partition") if deletes == "remove" else ():
+            for page in self._vanished(run, seen, "entries_of_partition") if deletes == "remove" else ():
                 self._remove(run, page)
 
-    def _note_deferred(self, run: RunState, hashes: pl.Series) -> None:
+    def _note_deferred(self, run: RunState, seen: RowHashes) -> None:
         """State in the notice of the run how many entries stay although no record is known to name them."""
         if run.remapped and run.whole:
             with self._state.reading() as reader:
                 count = left_over(reader, sink=run.sink, partition=run.partition, run=run.id).height
         else:
-            count = sum(map(len, self._vanished(run, hashes, "entries_of_partition")))
+            count = sum(map(len, self._vanished(run, seen, "entries_of_partition")))
         if count:
             entries = (
                 "1 entry that no record names stays" if count == 1 else f"{count} entries that no record names stay"
@@ -353,7 +361,7 @@ class RunFinisher:
             with self._state.writing() as connection:
                 connection.execute(SQL["run_add_notice"], row)
 
-    def _delete_rejections(self, run: RunState, seen: pl.Series | None, *, partial: bool) -> None:
+    def _delete_rejections(self, run: RunState, seen: RowHashes | None, *, partial: bool) -> None:
         """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
 
         A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
@@ -368,10 +376,10 @@ class RunFinisher:
         vanished: list[int] = []
         with self._state.reading() as reader:
             if seen is not None:
-                vanished = find_vanished(reader, run.partition, run.id, seen.reinterpret(signed=True))
+                vanished = find_vanished(reader, run.partition, run.id, seen)
                 whole = run.whole
             else:
-                # A partial partition replaces its own rejections, unless a whole one had its name before.
+                # A partial partition replaces its own rejections, unless a whole partition had its name before.
                 whole = partial and not load_snapshot(reader, run.partition).len()
                 if not whole:
                     return
@@ -380,8 +388,7 @@ class RunFinisher:
             with self._state.writing() as connection:
                 connection.execute(SQL["partition_reopen"], (run.partition,))
                 if seen is not None:
-                    before = load_snapshot(connection, run.partition)
-                    store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
+                    keep_in_snapshot(connection, run.partition, seen)
         for page in pages(vanished, PAGE):
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop"], (json.dumps(page),))
@@ -389,21 +396,20 @@ class RunFinisher:
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
-    def _vanished(self, run: RunState, hashes: pl.Series, statement: str) -> Iterator[list[str]]:
+    def _vanished(self, run: RunState, seen: RowHashes, statement: str) -> Iterator[list[str]]:
         """Yield the sorted keys of the partition without a record, in pages. ``statement`` lists keys with their row hashes.
 
         A read connection lists each page, because a sink may be large. After a crash the next reading continues with the rest.
         """
-        seen, after = SeenHashes(hashes), ""
-        while True:
-            page = {"sink": run.sink, "partition": run.partition, "after": after, "limit": PAGE}
-            with self._state.reading() as reader:
-                rows = reader.execute(SQL[statement], page).fetchall()
-            known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-            yield known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list()
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
+        for part in seen.ranges():
+            after: str | None = ""
+            while after is not None:
+                page = {"sink": run.sink, "partition": run.partition, "after": after, "limit": PAGE, **part.parameters}
+                with self._state.reading() as reader:
+                    rows = reader.execute(SQL[statement], page).fetchall()
+                known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
+                yield known.filter(part.mask_absent(known["row_hash"]))["key"].to_list()
+                after = rows[-1][0] if len(rows) == PAGE else None
 
     def _remove_left_over(self, run: RunState, deletes: Removal) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
@@ -430,7 +436,7 @@ class RunFinisher:
                 drop_names(connection, run.sink, run.partition, page)
 
     def _remove(self, run: RunState, keys: list[str]) -> None:
-        """Queue removals in pages, so that other writers can run between two."""
+        """Queue removals in pages, so that other writers can run between two pages."""
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
                 removed = remove_entries(self._writer.target(connection, run), page)
@@ -439,15 +445,14 @@ class RunFinisher:
                 self._announce(run.sink)
 
 
-def _is_any_in(replaced: list[pl.Series], hashes: pl.Series | None) -> bool:
+def _is_any_in(replaced: list[pl.Series], seen: RowHashes | None) -> bool:
     """Return True if another record has replaced the entry of a record in this reading."""
-    # polars makes a table of the right side, and there are usually few replaced ones: a tenth of the time.
-    return hashes is not None and bool(replaced) and bool(hashes.is_in(pl.concat(replaced).implode()).any())
+    return seen is not None and bool(replaced) and seen.has_any_of(pl.concat(replaced))
 
 
-def _lacks_location(run: RunState, hashes: pl.Series | None) -> bool:
+def _lacks_location(run: RunState, seen: RowHashes | None) -> bool:
     """Return True if a key has different values in this reading, but the location of one of them is not known.
 
     An equal entry keeps the location of an earlier run. A second reading of the partition is staged, so it has both locations.
     """
-    return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, hashes)
+    return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, seen)

@@ -74,7 +74,7 @@ class RunWriter:
         self._announce = announce
 
     def target(self, connection: sqlite3.Connection, run: RunState) -> WriteTarget:
-        """Return what a transaction writes entries of a run for."""
+        """Return the target of a transaction that writes entries of a run."""
         return WriteTarget(
             connection=connection, sink=run.sink, partition=run.partition, run=run.id, claimed=self._claimed, at=self._now()
         )  # fmt: skip
@@ -92,7 +92,7 @@ class RunWriter:
         return self.write(connection, run, entries) if entries.height else None
 
     def write(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written:
-        """Write entries, and store the conflicts with other pipelines. Entries without a value stay as they are."""
+        """Write entries, and store the conflicts with other pipelines. Entries without a value do not change."""
         if entries["value"].null_count():
             kept = keep_entries(self.target(connection, run), entries)
             entries = entries.filter(pl.col("value").is_not_null())
@@ -148,7 +148,8 @@ class RunWriter:
         if removed or updated or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
-            # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
+            # Entries have hashes that the last whole reading did not see, so these hashes can't be used until the next whole
+            # reading.
             connection.execute(SQL["partition_amended"], (-1, run.partition))
         if written and written.moved:
             connection.execute(SQL["partition_positions"], (0, run.partition, 0))
@@ -156,7 +157,7 @@ class RunWriter:
     def note_written(self, run: RunState, written: Written | None) -> int:
         """Wake the delivery, and return the number of changes. Call it after the commit.
 
-        It also records what the end of the run needs.
+        It also records values that the end of the run needs.
         """
         if written is None:
             return 0

@@ -1,7 +1,7 @@
-"""What a rollback does with each key: which value the key had before the runs, and whether it still has theirs.
+"""The plan of a rollback for each key: its value before the runs, and whether it still has a value of the runs.
 
-The former values of a key are a chain: each was ended by the run that gave the next one. The newest `KEPT` of them have no gap.
-The oldest one is deleted only beyond the limits of a key or of the state file.
+The former values of a key are a chain: each value was ended by the run that gave the next value. The newest `KEPT` of them have
+no gap. The oldest one is deleted only beyond the limits of a key or of the state file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ingestd.mirror.sqlite.sql import SQL
 Undoing: TypeAlias = Literal["restore", "remove", "create"]
 
 _SHOWN = 20
-"""Keys that a plan shows: the first of those that change, and of those that are left."""
+"""Keys that a plan shows: the first keys that change, and the first keys that are left."""
 
 
 class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of a rollback, and the sinks (names by id) in which it looks for their values.
 
-    ``complete``: no former value since the first of them was deleted because the state file had too many.
+    ``complete``: since the first of the runs, no former value was deleted for the limit of the state file.
     """
 
     runs: tuple[SelectedRun, ...]
@@ -57,7 +57,7 @@ class Undoable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
-    """The value that a key had before the runs, with the record that it came from. ``id``: of the former value."""
+    """The value that a key had before the runs, with the record that it came from. ``id``: the id of the former value."""
 
     id: int
     value: str | None
@@ -68,10 +68,10 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyUndo(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to a key. ``partition``: that of the present entry; None: there is none.
+    """The plan for one key. ``partition``: the partition of the present entry; None: there is no entry.
 
-    ``is_passed``: the runs only no longer named the key, so the entry has the value of another partition that does.
-    ``former`` is None if the key had no entry before the runs. ``left``: why the key is left as it is; empty if it is not.
+    ``is_passed``: the runs only stopped to name the key, so the entry has the value of another partition that names it.
+    ``former`` is None if the key had no entry before the runs. ``left``: why the key is not changed; empty if it is changed.
     """
 
     key: str
@@ -117,7 +117,7 @@ def select(connection: sqlite3.Connection, selection: RunSelection) -> Undoable:
 
 
 def plan_rollback(connection: sqlite3.Connection, selection: RunSelection) -> Rollback:
-    """Return what a rollback would change now.
+    """Return the changes that a rollback would make now.
 
     Raises:
         NotRolledBack: see `select`.
@@ -146,7 +146,7 @@ def key_pages(connection: sqlite3.Connection, sink: int, runs: str) -> Iterator[
 def undo_of(
     connection: sqlite3.Connection, sink: int, keys: Collection[str], runs: str, *, complete: bool
 ) -> list[KeyUndo]:
-    """Return what happens to each of the keys, sorted by key; none for a key that has its former value already."""
+    """Return the plan for each key, sorted by key; a key that has its former value already is left out."""
     undone = frozenset[int | None](json.loads(runs))
     rows = connection.execute(SQL["rollback_details"], {"sink": sink, "keys": json.dumps(list(keys)), "runs": runs})
     found = (_undo_of_row(row, undone, complete=complete) for row in rows.fetchall())
@@ -202,7 +202,7 @@ class UndoCounts:
 def _why_not(connection: sqlite3.Connection, run: int) -> str:
     row = connection.execute(SQL["rollback_run"], (run,)).fetchone()
     if row is None:
-        return f"There is no run {run}. The page of a pipeline and the log name the runs; old ones are deleted."
+        return f"There is no run {run}. The page of a pipeline and the log name the runs; old runs are deleted."
     ended, state = row
     if state in {"held", "discarded"}:
         return f"Run {run} is {state}: nothing of it is delivered, so there is nothing to roll back."
@@ -240,9 +240,10 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
         return self.data_type is not None and not self.removed
 
     def is_theirs(self, undone: AbstractSet[int | None]) -> bool:
-        """Return True if the runs gave the present value, or caused that there is none.
+        """Return True if the runs gave the present value, or removed the entry.
 
-        An entry without a run follows the service. Another partition's value may have replaced a removed one; its run is older.
+        An entry without a run follows the service. The value of another partition may have replaced a removed value; its run is
+        older.
         """
         if not self.exists:
             return self.ended_by in undone
@@ -251,7 +252,7 @@ class _Details(msgspec.Struct, frozen=True, kw_only=True):
     def is_created(self, *, complete: bool) -> bool:
         """Return True if the runs created the entry: it had no former value, or another run had removed it before.
 
-        Only if no value between is missing, because an entry with an unknown former value must not be removed.
+        This is only known if no value between is missing, because an entry with an unknown former value must not be removed.
         """
         if self.before is None:
             return complete and self.kept < MOST

@@ -18,7 +18,7 @@ DELETE FROM gone WHERE sink = :sink AND key > :after AND key <= :until
 -- name: gone_part
 INSERT OR IGNORE INTO gone (sink, key) SELECT ?, value FROM json_each(?)
 
--- Records those of the given keys that were removed from the service.
+-- Records the given keys that were removed from the service.
 -- name: gone_acknowledged
 INSERT OR IGNORE INTO gone (sink, key)
 SELECT sink, key FROM entry WHERE sink = ? AND removed AND segment <= 0 AND key IN (SELECT value FROM json_each(?))
@@ -51,6 +51,9 @@ CREATE TEMP TABLE unnamed (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, van
 -- name: check_hold
 INSERT INTO temp.held (segment) VALUES (?)
 
+-- name: check_holds
+SELECT EXISTS (SELECT 1 FROM temp.held)
+
 -- name: check_show
 INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VALUES (?, ?, ?, ?, ?, ?)
 
@@ -78,6 +81,12 @@ WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
   AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.sink = :sink AND g.key = s.key)
   AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = s.key AND r.subject = 'entry')
   AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = :sink AND d.key = s.key)
+
+-- Pending entries that the service has, with its values.
+-- name: check_pending
+SELECT e.key, e.segment, e.partition, e.row_hash, s.value, s.data_type, s.changed_at
+FROM entry e CROSS JOIN segment g ON g.id = e.segment CROSS JOIN temp.seen s ON s.key = e.key
+WHERE e.sink = :sink AND e.partition <> 0 AND NOT e.removed AND e.segment <= :newest ORDER BY e.key
 
 -- name: check_counts
 SELECT what, count(*) FROM temp.finding GROUP BY what
@@ -158,6 +167,11 @@ UPDATE drift SET answer = ? WHERE sink = ? AND key IN (SELECT value FROM json_ea
 -- name: entries_adopt_value
 UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, value_run = NULL, position = NULL
 WHERE sink = ? AND key = ?
+
+-- The same for an entry of a segment that was just acknowledged.
+-- name: entry_follow
+UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, value_run = NULL, position = NULL
+WHERE sink = ? AND key = ? AND segment = -?
 
 -- name: entries_adopt_removal
 DELETE FROM entry WHERE sink = ? AND key = ?

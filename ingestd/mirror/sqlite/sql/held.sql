@@ -64,8 +64,9 @@ SELECT h.run FROM run r JOIN held_run h ON h.partition = r.partition WHERE r.id 
 SELECT e.key, e.row_hash FROM entry e WHERE e.sink = :sink AND e.partition = :partition AND NOT e.removed
   AND NOT EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)
   AND NOT EXISTS (SELECT 1 FROM also_named c WHERE c.sink = e.sink AND c.key = e.key)
+  AND e.row_hash >> :shift & :mask = :range
 
--- The values of a partition before a run, with those of entries of no source that the run names.
+-- The values of a partition before a run. Entries of no source that the run names are included.
 -- name: entries_before
 SELECT e.value FROM entry e WHERE e.sink = :sink AND NOT e.removed AND (e.partition = :partition
   OR (e.partition = 0 AND EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)))

@@ -78,6 +78,9 @@ SELECT EXISTS (SELECT 1 FROM partition p JOIN pipeline l ON l.id = p.pipeline
 -- name: sink_adopted
 UPDATE sink SET adopted_at = :at, earlier = max(earlier, :earlier) WHERE id = :sink
 
+-- name: sink_written_before
+UPDATE sink SET earlier = 1 WHERE workspace = ? AND addressed_by = ? AND name = ? AND NOT earlier
+
 -- name: sink_adoption
 SELECT adopted, adopted_at, earlier FROM sink WHERE id = ?
 
@@ -122,8 +125,15 @@ SELECT k.id, k.workspace, k.addressed_by, k.name, d.since, d.reason FROM doubt d
 -- name: doubt_add
 INSERT INTO doubt (sink, since, reason) SELECT id, :since, :reason FROM sink WHERE adopted ON CONFLICT (sink) DO NOTHING
 
+-- name: doubt_restored
+INSERT INTO doubt (sink, since, reason, changed_since, newest_segment)
+SELECT id, :since, :reason, :changed_since, (SELECT coalesce(max(id), 0) FROM segment) FROM sink WHERE adopted
+-- A restart with the same restored file keeps what it knows of it.
+ON CONFLICT (sink) DO UPDATE SET reason = excluded.reason, changed_since = coalesce(changed_since, excluded.changed_since),
+  newest_segment = CASE WHEN changed_since = excluded.changed_since THEN newest_segment ELSE excluded.newest_segment END
+
 -- name: doubt_of_sink
-SELECT 1 FROM doubt WHERE sink = ?
+SELECT changed_since, newest_segment FROM doubt WHERE sink = ?
 
 -- name: doubt_over
 DELETE FROM doubt WHERE sink = ?
@@ -148,6 +158,11 @@ SELECT (SELECT count(*) FROM partition p JOIN pipeline l ON l.id = p.pipeline JO
         WHERE p.sink = k.id AND l.active), coalesce(d.reason, '')
 FROM sink k LEFT JOIN doubt d ON d.sink = k.id
 WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND k.adopted
+
+-- Whether the mirror lacks the present content of a partition: its run is held or discarded, or it can't be read.
+-- name: partition_withheld
+SELECT EXISTS (SELECT 1 FROM held_run WHERE partition = :partition AND state <> 'approved')
+  OR EXISTS (SELECT 1 FROM rejected INDEXED BY rejected_whole WHERE partition = :partition AND subject = 'partition')
 
 -- name: partition_read_whole
 SELECT valid_through >= 0 FROM partition WHERE id = ?

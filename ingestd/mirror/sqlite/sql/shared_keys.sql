@@ -31,7 +31,9 @@ ORDER BY j.key, p.pipeline IS (SELECT q.pipeline FROM partition q WHERE q.id = :
 
 -- The names of a partition, with the hash of the record of each.
 -- name: also_named_hashes
-SELECT key, row_hash FROM also_named WHERE partition = :partition AND sink = :sink AND key > :after ORDER BY key LIMIT :limit
+SELECT key, row_hash FROM also_named WHERE partition = :partition AND sink = :sink AND key > :after
+  AND row_hash >> :shift & :mask = :range
+ORDER BY key LIMIT :limit
 
 -- The record of a name, which was rejected.
 -- name: also_named_set_record

@@ -21,7 +21,8 @@ WHERE active <> (name IN (SELECT value FROM json_each(?)))
 UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM partition WHERE id = ?) RETURNING changes
 
 -- name: partition_ensure
-INSERT INTO partition (pipeline, sink, name, digest, seen_at) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING
+INSERT INTO partition (pipeline, sink, name, digest, seen_at, snapshot, deletes, small, replayable)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 
 -- name: partition_get
 SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, snapshot, deletes, small, replayable
@@ -51,9 +52,10 @@ SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.position
   EXISTS (SELECT 1 FROM held_run h WHERE h.partition = p.id AND h.rolled_back AND h.state <> 'approved')
 FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink WHERE p.id = ?
 
--- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
+-- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified. Clients or a broker
+-- of a source that can't be read again may wait for the notification.
 -- name: partition_end
-UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor, cursor = :cursor, last_run = :run
+UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor OR NOT replayable, cursor = :cursor, last_run = :run
 WHERE id = :partition
 
 -- A held run ends the failure of the run before it.
@@ -62,7 +64,9 @@ UPDATE partition SET last_run = :run
 WHERE id = :partition AND EXISTS (SELECT 1 FROM run r WHERE r.id = partition.last_run AND r.failure <> '')
 
 -- name: partition_snapshot
-UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
+UPDATE partition SET repeats = :repeats, positions_exact = :exact,
+  valid_through = CASE WHEN :valid THEN (SELECT l.changes FROM pipeline l WHERE l.id = partition.pipeline) ELSE -1 END
+WHERE id = :partition
 
 -- name: partition_amended
 UPDATE partition SET valid_through = min(valid_through, ?) WHERE id = ?
@@ -114,6 +118,12 @@ SELECT p.id, p.name, p.snapshot, p.deletes, p.small, p.replayable, p.cursor, p.l
 FROM temp.touched t CROSS JOIN partition p ON p.id = t.partition
 WHERE t.pipeline = ? AND t.partition > ? ORDER BY t.partition LIMIT ?
 
+-- In a copy of the state file, which has no `touched`.
+-- name: partitions_acknowledgeable
+SELECT p.id, p.cursor FROM partition p
+WHERE p.awaiting AND p.cursor IS NOT NULL AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
+  AND NOT EXISTS (SELECT 1 FROM wait w CROSS JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
+
 -- name: wait_add
 INSERT INTO wait (partition, segment) VALUES (?, ?) ON CONFLICT DO NOTHING
 
@@ -122,6 +132,18 @@ DELETE FROM wait WHERE partition = ?
 
 -- name: snapshot_get
 SELECT hashes FROM snapshot WHERE partition = ? ORDER BY piece
+
+-- name: snapshot_pieces
+SELECT piece FROM snapshot WHERE partition = ?
+
+-- name: snapshot_piece
+SELECT hashes FROM snapshot WHERE partition = ? AND piece = ?
+
+-- name: snapshot_piece_set
+UPDATE snapshot SET hashes = ? WHERE partition = ? AND piece = ?
+
+-- name: snapshot_without_sections
+UPDATE snapshot SET sections = NULL WHERE partition = ? AND sections IS NOT NULL
 
 -- name: snapshot_clear
 DELETE FROM snapshot WHERE partition = ?
@@ -195,10 +217,18 @@ SELECT value, data_type, position FROM entry WHERE sink = ? AND key = ?
 -- name: entry_locations
 SELECT e.key, e.partition, e.position FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 
+-- The partition, the run and the row (0: none) of the given keys (a JSON list). The position of a child is text: row 3, at parts[2].
+-- name: entries_source
+SELECT e.key, e.partition, e.run, CASE
+  WHEN typeof(e.position) = 'integer' THEN e.position
+  WHEN e.position LIKE 'row %, at %' THEN CAST(substr(e.position, 5) AS INTEGER)
+  ELSE 0
+END FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
+
 -- `queued_at`: the present time as seconds since the epoch; unixepoch('subsec') needs SQLite 3.42.
 -- name: segment_add
-INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body, queued_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, (julianday('now') - 2440587.5) * 86400.0) RETURNING id
+INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body, run, row_steps, queued_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (julianday('now') - 2440587.5) * 86400.0) RETURNING id
 
 -- name: segments_over
 SELECT id, over FROM segment WHERE id IN (SELECT value FROM json_each(?))
@@ -210,10 +240,10 @@ UPDATE segment SET live = live - ? WHERE id = ? RETURNING live
 DELETE FROM segment WHERE id = ?
 
 -- name: segment_get
-SELECT sink, kind, items, live, body FROM segment WHERE id = ?
+SELECT sink, items, live, body, row_steps FROM segment WHERE id = ?
 
 -- name: segment_shrink
-UPDATE segment SET items = live, bytes = ?, body = ? WHERE id = ?
+UPDATE segment SET items = live, bytes = ?, body = ?, row_steps = ? WHERE id = ?
 
 -- name: segment_live_keys
 SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
@@ -248,6 +278,7 @@ UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_e
 
 -- name: entries_of_partition
 SELECT key, row_hash FROM entry WHERE sink = :sink AND key > :after AND partition = :partition AND NOT removed
+  AND row_hash >> :shift & :mask = :range
 ORDER BY key LIMIT :limit
 
 -- name: entries_at_positions
@@ -303,7 +334,7 @@ DELETE FROM entry WHERE sink = ? AND removed
 DELETE FROM entry WHERE sink = ? AND partition = 0
 
 -- name: sink_page
-SELECT key, value, data_type, partition FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
+SELECT key, value, data_type FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: segments_pending
 SELECT s.id, s.live, s.bytes, s.over FROM segment s WHERE s.sink = ? AND s.id > ? AND (
@@ -313,7 +344,10 @@ SELECT s.id, s.live, s.bytes, s.over FROM segment s WHERE s.sink = ? AND s.id > 
 ) ORDER BY s.id LIMIT 64
 
 -- name: segment_body
-SELECT kind, items, live, body FROM segment WHERE id = ?
+SELECT s.kind, s.items, s.live, s.body, s.row_steps, coalesce(l.name, ''), coalesce(p.name, ''),
+  coalesce(json_extract(r.facts, '$."file.name"'), ''), s.run
+FROM segment s LEFT JOIN run r ON r.id = s.run LEFT JOIN partition p ON p.id = r.partition
+LEFT JOIN pipeline l ON l.id = p.pipeline WHERE s.id = ?
 
 -- Acknowledges the given keys of some segments and returns the former segment of each. RETURNING returns new values, so the row
 -- keeps the negative id, which refers to no segment.

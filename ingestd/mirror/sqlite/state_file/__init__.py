@@ -1,1 +1,1 @@
-"""The state file: opened, locked, examined, copied, and compared with what the service has received."""
+"""The state file: opened, locked, examined, copied, and compared with the requests that the service has received."""

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError
+from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import copy_unlocked, lock_state
 from ingestd.mirror.sqlite.state_file.failures import damaged, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.state_file.file_owner import give, make_folder, owner_like
 
 KeptFiles: TypeAlias = Iterable[tuple[str, str, bytes]]
-"""Pipeline, name and content of private files of connectors. A backup has them in a table of its own."""
+"""Pipeline, name and content of private files of connectors. A backup has them in a separate table."""
 
 _TABLE = "CREATE TABLE kept_file (pipeline TEXT NOT NULL, name TEXT NOT NULL, content BLOB NOT NULL)"
 
@@ -48,6 +49,12 @@ def back_up_state(state: Path, target: Path, *, kept: Callable[[], KeptFiles] = 
         part.unlink(missing_ok=True)
 
 
+def acknowledgeable_partitions(copy: Path) -> frozenset[tuple[int, str]]:
+    """Return id and cursor (as JSON) of the partitions in a backup that were read completely and have nothing pending."""
+    with named_errors(copy), closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+        return frozenset(opened.execute(SQL["partitions_acknowledgeable"]).fetchall())
+
+
 def restore_state(
     state: Path, backup: Path, *, restore_kept: Callable[[KeptFiles], None] = lambda _: None
 ) -> Path | None:
@@ -56,8 +63,8 @@ def restore_state(
     ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If the process may change owners,
     the new files belong to the owner and the group of the former file, or of the folder if there was none.
 
-    The sequence file stays: it shows the next start that the state file is older than what the service received. After a crash
-    the state file has either the former content or that of the backup.
+    The sequence file stays: by it, the next start notices that the state file is older than the data of the service. After a
+    crash the state file has either the former content or the content of the backup.
 
     Raises:
         MirrorBusy: another process, such as the daemon, holds the state file.
@@ -126,7 +133,7 @@ def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
 
 
 def _keep(state: Path) -> Path | None:
-    """Give the present state file a second name. What its WAL holds is moved into it first, if it is readable."""
+    """Give the present state file a second name. If the file is readable, the content of its WAL is moved into it first."""
     if not state.exists():
         return None
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(state)) as present:
@@ -135,7 +142,7 @@ def _keep(state: Path) -> Path | None:
     while (kept := state.with_name(f"{state.name}.replaced-{number}")).exists():
         number += 1
     kept.hardlink_to(state)
-    for end in ("-wal", "-shm"):  # only of a damaged file; beside the new one they would be its content
+    for end in ("-wal", "-shm"):  # left by a damaged file; beside the new file, SQLite would read them as its WAL
         log = state.with_name(state.name + end)
         if log.exists():
             log.rename(kept.with_name(kept.name + end))

@@ -2,7 +2,7 @@
 
 Constraints: the file contains a company's data, so only its owner can read it. Two writing processes would ignore each other's
 claims, so a lock file permits only one. A reported commit must survive a power failure, so ``synchronous=FULL``. A newer
-version may have changed the layout, so an older one refuses the file.
+version may have changed the layout, so an older version refuses the file.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class StateFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open a write transaction: commit it at the end, roll it back on any exception.
 
-        One thread at a time, in the order of the calls. Split long work into several transactions. In a `batch` of this thread
-        it is a savepoint.
+        One thread at a time, in the order of the calls. Split long work into several transactions. In a `batch` of this thread,
+        the transaction is a savepoint.
 
         Raises:
             MirrorFull: the file cannot be written now; the transaction was rolled back and can be repeated.
@@ -118,7 +118,7 @@ class StateFile:
 
     @contextmanager
     def batch(self) -> Iterator[WriteBatch]:
-        """Make one transaction of what this thread writes in the context, which should be short and wait for nothing.
+        """Make one transaction of all writes of this thread in the context. The context should be short and wait for nothing.
 
         Each `writing` in it is complete or undone on its own, as without the batch. So the transaction is committed after an
         exception, too, unless the file itself failed: then all of it is rolled back.
@@ -163,7 +163,7 @@ class StateFile:
             except MirrorFull as error:
                 self._note_full(error)
                 raise
-            # A transaction without changes needed no space, and one that was rolled back has written nothing.
+            # A transaction without changes needed no space, and a transaction that was rolled back has written nothing.
             if self.unwritable and self._committed and self._writer.total_changes > before:
                 self.unwritable = ""
                 self.on_writable()
@@ -171,7 +171,7 @@ class StateFile:
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
         try:
-            # The failure of the file ends the batch: what follows could rely on what it has rolled back.
+            # The failure of the file ends the batch: later writes could rely on writes that were rolled back.
             with named_errors(self.path):
                 self._writer.execute("SAVEPOINT part_of_batch")
                 try:
@@ -189,7 +189,9 @@ class StateFile:
             raise
 
     def _check_place(self) -> None:
-        """Refuse to use a file that has no name any more, or that another file has replaced: SQLite would write on.
+        """Refuse to use a file that has no name any more, or that another file has replaced.
+
+        SQLite would continue to write to it.
 
         Raises:
             MirrorFull: it was moved, replaced or removed.
@@ -209,9 +211,12 @@ class StateFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection for reading, which does not delay writers; in a `batch` of this thread, it is the writing one."""
+        """Open a connection for reading, which does not delay writers.
+
+        In a `batch` of this thread, it is the write connection.
+        """
         if self.in_batch:
-            yield self._writer  # a connection of its own would not see what the batch has written
+            yield self._writer  # a separate connection would not see the writes of the batch
             return
         note_progress()
         with closing(self.reader()) as connection:
@@ -229,7 +234,7 @@ class StateFile:
             _copy(reader, target)
 
     def replace_by(self, source: Path) -> None:
-        """Replace the whole content by that of another state file, in one durable transaction.
+        """Replace the whole content by the content of another state file, in one durable transaction.
 
         After a crash the file has either the former content or the new one. Read connections see the new content.
         """
@@ -237,7 +242,7 @@ class StateFile:
             other.backup(self._writer)
 
     def close(self) -> None:
-        """Close the file and release its lock. Without it nothing is lost, but the next start is slower."""
+        """Close the file and release its lock. If it is not called, nothing is lost, but the next start is slower."""
         with self._guard:
             self._writer.close()
             os.close(self._lock)
@@ -274,7 +279,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _refuse_folder(path: Path) -> None:
-    """SQLite opens a folder, and fails when it reads: that looks like a disk that failed."""
+    """SQLite opens a folder, and fails when it reads: the error would look like a failed disk."""
     if path.is_dir():
         raise unopenable(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
 
@@ -348,7 +353,7 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the file's layout version; raise if the file is of another program or a newer version."""
+    """Return the file's layout version; raise if the file belongs to another program or a newer version."""
     application: int
     version: int
     tables: int
@@ -360,7 +365,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
     newest = migrations()[-1][0]
     if version > newest:
         raise MirrorNewer(
-            f"{path} was written by a newer ingestd (layout {version}, this one knows {newest}). Use the newer version."
+            f"{path} was written by a newer ingestd (layout {version}, this version knows {newest}). Use the newer version."
         )
     if application != _APPLICATION_ID and tables:
         raise MirrorCorrupt(
@@ -376,7 +381,7 @@ def _refuse_older(version: int, path: Path) -> None:
         raise MirrorOutdated(f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables")
     if version < newest:
         raise MirrorOutdated(
-            f"{path} was written by an older ingestd (layout {version}, this one reads {newest}). The next start of "
+            f"{path} was written by an older ingestd (layout {version}, this version reads {newest}). The next start of "
             "'ingestd run' or 'ingestd sync' updates it."
         )
 

@@ -24,7 +24,7 @@ _STEPS = 100_000
 class StateFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check. ``error`` is None unless the file can't be used.
 
-    ``outdated``: the next start changes the layout, so nothing can read the content before.
+    ``outdated``: the next start changes the layout, so the content can't be read before that.
     """
 
     sentence: str
@@ -92,7 +92,7 @@ def _structure(path: Path, seconds: float) -> str:
     with closing(open_read_only(path)) as connection, named_errors(path):
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         try:
-            # Not through the class that converts errors, because the time limit is no error.
+            # The class that converts errors is not used, because reaching the time limit is not an error.
             found = sqlite3.Cursor(connection).execute("PRAGMA quick_check(1)").fetchone()[0]
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:

@@ -24,7 +24,14 @@ _ROOM_BYTES = 1 << 20
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _DAMAGED_PAGES = {sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA}
-_NO_SUCH = ("no such table", "no such column", "has no column named", "Could not decode to UTF-8")
+_NO_SUCH = (
+    "no such table",
+    "no such column",
+    "has no column named",
+    "no such index",
+    "no query solution",
+    "Could not decode to UTF-8",
+)
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _PLACED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -80,7 +87,7 @@ def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> Mir
 
 
 def moved(path: Path) -> MirrorFull:
-    """Return the error for a file in use that has another place now; it can be used again when it is put back."""
+    """Return the error for a file that was moved while it was in use; it can be used again when it is put back."""
     return MirrorFull(
         f"{path} was moved, replaced or removed while ingestd was using it. Put it back. If it is lost, stop ingestd, use"
         " 'ingestd restore' with a backup, and start it again."

@@ -36,7 +36,7 @@ def owner_like(path: Path) -> os.stat_result:
 def give(path: Path, owner: os.stat_result) -> None:
     """Give a file or folder that this process created to the owner and the group, if this process may do that.
 
-    Not for a file that existed before: the account may have made it a link to a file of root.
+    This is not done for a file that existed before, because the account may have replaced it by a link to a file of root.
     """
     if os.geteuid() == 0:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -1,9 +1,10 @@
 """The sequence file beside the state file: detects a state file that was replaced by an older copy.
 
-An older copy of the state file does not know what was sent since. So a separate file stores the number of the newest segment
-that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the service.
-The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one. It names the writer
-that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or a lost state file.
+An older copy of the state file does not know the entries that were sent since. So a separate file stores the number of the
+newest segment that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the
+service. The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier state file. It
+names the writer that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or
+a lost state file.
 
 A claim costs one write call without fsync, which survives the end of the process. After a power failure the number may be some
 seconds old, so a copy from these seconds is not detected.
@@ -39,9 +40,9 @@ _BYTES_AT_MOST = 16 << 20
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
-    ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
-    ``state`` wrote; ``earlier``: the ids of the sinks that an earlier state file wrote.
-    ``writer``: the name of the writer in the service; ``attempt``: the attempt of the last start.
+    ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file ``state``
+    wrote; ``earlier``: the ids of the sinks that an earlier state file wrote. ``writer``: the name of the writer in the
+    service; ``epoch`` and ``attempt``: their values at the last start.
     """
 
     handed_out: int
@@ -49,6 +50,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     sinks: frozenset[str]
     earlier: frozenset[str]
     writer: str
+    epoch: int
     attempt: int
 
 
@@ -57,12 +59,13 @@ class SequenceFile:
 
     ``notice`` is a sentence if the state file is older than the sequence file or is another file, or if an earlier file is
     missing; else it is empty. The table ``doubt`` then contains the doubtful sinks. ``now``: seconds since the epoch.
+    ``granted``: name and epoch that this process was granted; None: name and epoch of the last start, or new ones.
 
     Raises:
         MirrorError: the file can't be read or written.
     """
 
-    def __init__(self, state: StateFile, path: Path, *, now: float) -> None:
+    def __init__(self, state: StateFile, path: Path, *, now: float, granted: Writer | None = None) -> None:
         self.path = path.with_name(f".{path.name}.sequence")
         try:
             self._file = open_state_file(self.path)
@@ -72,7 +75,7 @@ class SequenceFile:
             found = _read(self._file)
             self.claimed_before = found.handed_out if found else 0
             """The newest segment that an earlier process has claimed."""
-            self.notice, self._content = self._compare(state, found, now)
+            self.notice, self._content = self._compare(state, found, now, granted)
             self._write()
         except OSError as error:
             os.close(self._file)
@@ -90,7 +93,7 @@ class SequenceFile:
     @property
     def writer(self) -> Writer:
         """The writer of this run. No earlier run has sent a request with its attempt."""
-        return Writer(name=self._content.writer, epoch=_EPOCH, attempt=self._content.attempt)
+        return Writer(name=self._content.writer, epoch=self._content.epoch, attempt=self._content.attempt)
 
     def raise_attempt(self, attempt: int) -> None:
         """Record an attempt that the next start must exceed.
@@ -144,7 +147,9 @@ class SequenceFile:
         finally:
             os.close(self._file)
 
-    def _compare(self, state: StateFile, found: _Content | None, now: float) -> tuple[str, _Content]:
+    def _compare(
+        self, state: StateFile, found: _Content | None, now: float, granted: Writer | None
+    ) -> tuple[str, _Content]:
         with state.writing() as connection:
             row = connection.execute(SQL["identity"]).fetchone()
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
@@ -169,7 +174,8 @@ class SequenceFile:
             state=name,
             sinks=sinks,
             earlier=earlier,
-            writer=found.writer if found else name,
+            writer=granted.name if granted else found.writer if found else name,
+            epoch=granted.epoch if granted else found.epoch if found else _EPOCH,
             attempt=max(int(now * 1000), found.attempt + _ATTEMPTS_OF_A_RUN if found else 0),
         )
 
@@ -180,6 +186,7 @@ class SequenceFile:
             "sinks": sorted(content.sinks),
             "earlier": sorted(content.earlier),
             "writer": content.writer,
+            "epoch": content.epoch,
             "attempt": content.attempt,
         }
         data = _number(content.handed_out) + json.dumps(text).encode() + b"\n"
@@ -200,7 +207,7 @@ def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, f
     if found.state != name:
         return "The state file was replaced by another file."
     if found.handed_out > newest:
-        return "The state file is older than what was last sent to the service: it was replaced by an older copy."
+        return "The state file is older than the last request to the service: it was replaced by an older copy."
     return ""
 
 
@@ -215,6 +222,7 @@ def _read(file: int) -> _Content | None:
             sinks=frozenset(map(str, text["sinks"])),
             earlier=frozenset(map(str, text["earlier"])),
             writer=str(text["writer"]),
+            epoch=int(text["epoch"]),
             attempt=int(text["attempt"]),
         )
     except (ValueError, KeyError, TypeError):

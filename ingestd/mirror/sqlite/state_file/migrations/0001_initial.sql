@@ -201,7 +201,10 @@ CREATE TABLE segment (
   -- All `items`, encoded for the request.
   body      BLOB NOT NULL,
   -- When the segment was created, which is the age of what waits for delivery.
-  queued_at REAL NOT NULL DEFAULT 0
+  queued_at REAL NOT NULL DEFAULT 0,
+  -- The run that gave the values; 0: none. `row_steps`: JSON list, the row of the first item and each difference; empty: no rows.
+  run       INTEGER NOT NULL,
+  row_steps BLOB NOT NULL
 );
 CREATE INDEX segment_by_sink ON segment (sink, id);
 CREATE INDEX segment_by_partition ON segment (partition);
@@ -476,7 +479,11 @@ CREATE TABLE identity (
 
 -- Sinks that may have content unknown to this state file, until they are compared and repaired.
 CREATE TABLE doubt (
-  sink   INTEGER PRIMARY KEY REFERENCES sink (id),
-  since  REAL NOT NULL,
-  reason TEXT NOT NULL
+  sink          INTEGER PRIMARY KEY REFERENCES sink (id),
+  since         REAL NOT NULL,
+  reason        TEXT NOT NULL,
+  -- Changes in the service after this time are newer than pending entries of sources that can't be read again; NULL: not known.
+  changed_since REAL,
+  -- The newest segment of the restored file. Later ones have what sources named since, which is newer than the service's values.
+  newest_segment INTEGER
 );

@@ -1,0 +1,100 @@
+"""The row hashes of a reading, in memory that does not grow with their number.
+
+A row hash is a hash of 64 bits, so its first bits divide many of them into ranges of about the same size. What needs sorted
+hashes goes from range to range, and only one of them is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Self
+
+import polars as pl
+
+_SORTED = 1 << 21
+"""About this number of hashes is sorted at once, 16 MiB."""
+
+_BITS = 64
+
+
+class RowHashes:
+    """Row hashes (``pl.UInt64``), one for each record of a reading, in pieces.
+
+    ``pieces`` returns all of them at each call. ``count``: their number.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterable[pl.Series]], count: int) -> None:
+        self.pieces = pieces
+        self.count = count
+
+    @classmethod
+    def of(cls, hashes: pl.Series) -> Self:
+        """Return hashes that are in memory."""
+        return cls(lambda: (hashes,), hashes.len())
+
+    def plus(self, more: Iterable[pl.Series]) -> RowHashes:
+        """Return these hashes and more, in this order."""
+        added = tuple(more)
+        return RowHashes(lambda: chain(self.pieces(), added), self.count + sum(part.len() for part in added))
+
+    def series(self) -> pl.Series:
+        """Return all hashes at once, in memory."""
+        return pl.concat([_no_hashes(), *self.pieces()], rechunk=False)
+
+    def ranges(self) -> Iterator[HashRange]:
+        """Yield the ranges in ascending order. Few hashes are one range."""
+        bits = (max(0, self.count - 1) // _SORTED).bit_length()
+        for number in range(1 << bits):
+            parts = (_within(piece, number, bits) for piece in self.pieces())
+            yield HashRange(pl.concat([_no_hashes(), *parts], rechunk=False), number, bits)
+
+    def find(self, hashes: pl.Series) -> pl.Series:
+        """Return the values of ``hashes`` (signed or not) that are among these, in no order."""
+        wanted = hashes.reinterpret(signed=False).implode()
+        return pl.concat([_no_hashes(), *(piece.filter(piece.is_in(wanted)).unique() for piece in self.pieces())])
+
+    def has_any_of(self, hashes: pl.Series) -> bool:
+        """Return True if one of ``hashes`` (signed or not) is among these."""
+        # polars makes a table of the right side, so `hashes` should be the smaller one.
+        wanted = hashes.reinterpret(signed=False).implode()
+        return bool(hashes.len()) and any(piece.is_in(wanted).any() for piece in self.pieces())
+
+
+class HashRange:
+    """The hashes with the same first ``bits``, which are the ``number`` of the range. ``hashes``: sorted."""
+
+    def __init__(self, hashes: pl.Series, number: int, bits: int) -> None:
+        self.hashes = hashes.sort()
+        self._number = number
+        self._bits = bits
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The range in a statement: ``row_hash >> :shift & :mask = :range``."""
+        return {"shift": _BITS - self._bits, "mask": (1 << self._bits) - 1, "range": self._number}
+
+    def within(self, hashes: pl.Series) -> pl.Series:
+        """Return those of ``hashes`` (``pl.UInt64``) that belong to this range."""
+        return _within(hashes, self._number, self._bits)
+
+    def mask_absent(self, hashes: pl.Series) -> pl.Series:
+        """Return a boolean mask over ``hashes`` of this range, signed or not: True if the reading had no record with the hash."""
+        if not self.hashes.len():
+            return pl.Series([True]).new_from_index(0, hashes.len())
+        # A search, because `is_in` would make a table of all hashes of the range for each call.
+        wanted = hashes.reinterpret(signed=False)
+        indexes = self.hashes.search_sorted(wanted).clip(0, self.hashes.len() - 1)
+        return self.hashes.gather(indexes) != wanted
+
+
+def _within(hashes: pl.Series, number: int, bits: int) -> pl.Series:
+    if not bits:
+        return hashes
+    first = pl.lit(number << _BITS - bits, dtype=pl.UInt64)
+    last = pl.lit((number + 1 << _BITS - bits) - 1, dtype=pl.UInt64)
+    return hashes.to_frame("row_hash").filter(pl.col("row_hash").is_between(first, last)).to_series()
+
+
+def _no_hashes() -> pl.Series:
+    return pl.Series("row_hash", [], dtype=pl.UInt64)
