@@ -29,6 +29,7 @@ from bench import (
     mqtt,
     pages,
     peers,
+    scale,
     service,
     single,
     start,
@@ -41,6 +42,7 @@ from bench.comparison import ResultsUnusable, read_results
 from bench.comparison import compare as compare_results
 from bench.endpoints import Wrong
 from bench.figures import Report, table
+from bench.flame import NotRecorded, recording
 from bench.goals import beside_goals
 from bench.rounds import BUDGET_SECONDS, Options
 from bench.soak import main as soak
@@ -52,6 +54,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "single": single.measure,
     "adaptive": adaptive.measure,
     "service": service.measure,
+    "scale": scale.measure,
     "latency": latency.measure,
     "log": log.measure,
     "mqtt": mqtt.measure,
@@ -157,6 +160,29 @@ def chart(results: Path, picture: Path) -> None:
         raise click.ClickException(str(error)) from error
 
 
+@click.command()
+@click.argument("name", type=click.Choice([*BENCHMARKS]))
+@click.option(
+    "--rows", default=1_000_000, show_default=True, type=click.IntRange(10_000, 90_000_000), help="Rows of the file."
+)
+@click.option(
+    "--folder",
+    default=Path("build/flame"),
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the flame graphs go.",
+)
+def profile(name: str, rows: int, folder: Path) -> None:
+    """Run one round of a benchmark, and write a flame graph of each daemon, service and command that it measures."""
+    try:
+        with recording(folder, name) as found, tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as temporary:
+            BENCHMARKS[name](Options(rows=rows, repeat=1, folder=Path(temporary)))
+    except (NotRecorded, Wrong, ChildFailed) as error:
+        raise click.ClickException(str(error)) from error
+    for picture in found.made:
+        print(picture)
+
+
 def _processors() -> int:
     return sum(line.startswith("processor") for line in Path("/proc/cpuinfo").read_text().splitlines())
 
@@ -168,6 +194,8 @@ if __name__ == "__main__":
         goals(sys.argv[2:], prog_name="python -m bench goals")
     if sys.argv[1:2] == ["chart"]:
         chart(sys.argv[2:], prog_name="python -m bench chart")
+    if sys.argv[1:2] == ["profile"]:
+        profile(sys.argv[2:], prog_name="python -m bench profile")
     if sys.argv[1:2] == ["soak"]:
         soak(sys.argv[2:], prog_name="python -m bench soak")
     main()

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.flame import recorded
+
 ROOT = Path(__file__).parents[1]
 HANGING_SECONDS = 1800.0
 """The timeout of a child; it only ends children that hang."""
@@ -70,7 +72,8 @@ def run(command: Sequence[str], **extra: str) -> Cost:
         late = threading.Timer(HANGING_SECONDS, process.kill)
         late.start()
         peak.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        with recorded(process.pid, " ".join(command[2:4])) if "ingestd" in command else contextlib.nullcontext():
+            _, status, usage = os.wait4(process.pid, 0)
         ended = time.monotonic()
         late.cancel()
         peak.stop()
@@ -135,7 +138,7 @@ class Running:
 
     def family_cpu_seconds(self) -> float:
         """Return CPU seconds as `cpu_seconds`, with the running children."""
-        return sum(_cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
+        return sum(cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
 
     def task_seconds(self) -> float:
         """Return the processor time of the running threads so far, in nanoseconds' resolution; ended threads are missing."""
@@ -155,7 +158,7 @@ class Running:
 
     def cpu_seconds(self) -> float:
         """Return user and system time so far, without ended children."""
-        return _cpu_seconds(self.process.pid)
+        return cpu_seconds(self.process.pid)
 
 
 def children_of(pid: int) -> list[int]:
@@ -189,9 +192,10 @@ def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | Non
                 pipe.close()
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int, *, with_ended_children: bool = False) -> float:
+    """Return user and system time of a process so far, without its running children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / _TICKS
 
 
 def peak_mib(pid: int) -> float | None:

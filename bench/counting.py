@@ -1,8 +1,8 @@
 """A server that stores nothing and counts everything, so that the sender is measured.
 
 It supports the operations of the interface document that a sender with bulk mass-update needs, and accepts syslog-ng's bodies
-at ``/lines``. It counts distinct keys (``P`` and eight digits) and repeated ones separately, and keeps the last item of each
-body so that values can be checked.
+at ``/lines`` and those of webhooks, uncounted, at ``/events``. It counts distinct keys (``P`` and eight digits) and repeated ones
+separately, and keeps the last item of each body so that values can be checked.
 
 ``python -m bench.counting`` prints its port. With ``--single`` it implements the document only: no bulk, one empty sink,
 entries created and updated one by one. ``GET /tally`` returns the counts, ``POST /tally`` resets them. Times are on the
@@ -67,6 +67,8 @@ class _ServerState:
             return self._totals(method)
         if method == b"GET":
             return self._look_up(path)
+        if path == b"/events":
+            return 200, b"{}"
         if path.endswith(b"/data-sink"):
             return self._create(body)
         if path.endswith(b"/mass"):
@@ -99,7 +101,9 @@ class _ServerState:
             return 200, json.dumps([sink] if self.label else []).encode()
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
-        # It cannot return what it received. A sender that needs that gets an error, not a wrong response.
+        if self.label and path.endswith(f"/data-sink/{SINK}".encode()):
+            # Without the entries, which it cannot return: a sender that needs them fails instead of reading a wrong response.
+            return 200, json.dumps({"id": SINK, "label": self.label, "visibleId": "SNK-1"}).encode()
         return 501, b'{"error":"This server only counts."}'
 
     def _create(self, body: bytes) -> tuple[int, bytes]:

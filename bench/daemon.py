@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.child import HANGING_SECONDS, Cost, Running, python, run, running
 from bench.endpoints import Endpoint
+from bench.flame import recorded
 from bench.sample import KEY, VALUE
 
 LABEL = "Parts"
@@ -42,14 +43,16 @@ class Site:
         command = ["sh", "-c", 'exec "$@" 2>&1', "sh", *python("ingestd", "run", "-c", str(self.configuration))]
         with running(command, log=log) as child:
             child.line(lambda line: '"daemon_ready"' in line)
-            yield child
+            with recorded(child.process.pid, "ingestd run"):
+                yield child
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Warm]:
         """Run a process that has imported everything and makes a pass on request."""
         with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
             child.line(lambda line: line == "ready")
-            yield Warm(child)
+            with recorded(child.process.pid, "warm passes"):
+                yield Warm(child)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ import json
 import os
 import sqlite3
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -17,10 +18,11 @@ from bench.child import python, run
 from bench.daemon import Warm, site
 from bench.endpoints import Counting, Wrong, check_counted, counting_server
 from bench.figures import Report, Rounds, seconds, whole
+from bench.postgres import POSTGRES_URL
 from bench.rounds import Options, surroundings_note
-from bench.service import POSTGRES_URL
 
 TABLE = "ingestd_bench_parts"
+KEY, VALUE = "{part}", "{mass} {rev} {at}"
 WIDE = "ingestd_bench_wide"
 WIDE_TEXT = 20_000
 WIDE_SHARE = 20
@@ -85,14 +87,12 @@ def _expressions(figures: Rounds, rows: int) -> None:
 @contextmanager
 def _delivered(options: Options, counting: Counting, kind: str, url: str) -> Iterator[Warm]:
     """A process that makes passes over the table, which is delivered."""
-    source = {"connector": "database", "url": url, "table": TABLE}
-    made = site(options.folder / kind, counting, key="{part}", value="{mass} {rev} {at}", label=kind, source=source)
+    made = site(options.folder / kind, counting, key=KEY, value=VALUE, label=kind, source=source_of(url))
     counting.start_anew()
     with made.warm() as warm:
         _checked(warm, kind)
         tally = counting.tally()
-        wrong = [key for key, value in tally.sampled if str(value).split()[1] != str(int(key[1:]) % 50)]
-        check_counted(tally, options.rows, wrong)
+        check_counted(tally, options.rows, wrong_values(tally.sampled))
         yield warm
 
 
@@ -112,19 +112,38 @@ def _checked(warm: Warm, name: str) -> dict[str, Any]:
     return response
 
 
+def create_table(file: Path, rows: int) -> None:
+    """Create `TABLE` with this number of rows in a SQLite file."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            f"CREATE TABLE {TABLE} AS {_numbers(rows)} SELECT printf('P%08d', i) AS part, i % 50 AS rev, i * 0.1 AS x,"
+            " printf('%.2f', i * 0.37) AS mass, datetime(1767225600 + i, 'unixepoch') AS at,"
+            " CASE WHEN i % 3 THEN 'unit ' || i END AS unit FROM n"
+        )
+
+
+def source_of(url: str) -> dict[str, str]:
+    """Return the settings of a source that reads `TABLE`; `KEY` and `VALUE` are its mapping."""
+    return {"connector": "database", "url": url, "table": TABLE}
+
+
+def wrong_values(sampled: Sequence[tuple[str, Any]]) -> list[str]:
+    """Return the keys of delivered entries that do not have the revision of their row."""
+    return [key for key, value in sampled if str(value).split()[1] != str(int(key[1:]) % 50)]
+
+
+def _numbers(rows: int) -> str:
+    return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
+
+
 @contextmanager
 def _databases(options: Options) -> Iterator[Mapping[str, str]]:
     """The URLs of the databases with both tables, by kind."""
     file = options.folder / "bench.db"
-    numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {options.rows})"
+    create_table(file, options.rows)
     with sqlite3.connect(file) as connection:
         connection.execute(
-            f"CREATE TABLE {TABLE} AS {numbers} SELECT printf('P%08d', i) AS part, i % 50 AS rev, i * 0.1 AS x,"
-            " printf('%.2f', i * 0.37) AS mass, datetime(1767225600 + i, 'unixepoch') AS at,"
-            " CASE WHEN i % 3 THEN 'unit ' || i END AS unit FROM n"
-        )
-        connection.execute(
-            f"CREATE TABLE {WIDE} AS {numbers} SELECT i, hex(zeroblob({WIDE_TEXT // 2})) AS v FROM n"
+            f"CREATE TABLE {WIDE} AS {_numbers(options.rows)} SELECT i, hex(zeroblob({WIDE_TEXT // 2})) AS v FROM n"
             f" WHERE i <= {options.rows // WIDE_SHARE}"
         )
     connection.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -15,6 +16,10 @@ import msgspec
 
 from bench.child import Running, python, run, running
 from bench.counting import WORKSPACE, Tally
+from bench.flame import recorded
+from bench.load import keys_of, value_of
+
+_NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
 
 class Wrong(Exception):
@@ -84,13 +89,27 @@ def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[
         run(python("workspaced", "migrate", "--data", str(data)), **environment)
     create = python("workspaced", "keys", "create", "bench", "--role", "owner", "--data", str(data))
     key = run(create, **environment).output.split()[-1]
-    command = python("workspaced", "serve", "--data", str(data), "--port", "0", *more)
+    with _serving(folder, *more, **environment) as (url, child):
+        service = Endpoint(url=url, api_key=key, workspace="", child=child)
+        made = service.ask("POST", "/v1/workspace", {"label": "Bench"})
+        yield replace(service, workspace=made["id"])
+
+
+@contextlib.contextmanager
+def further_host(service: Endpoint, folder: Path, **environment: str) -> Iterator[Endpoint]:
+    """Run one more process of the service in ``folder`` of a `workspace_service`, with its environment."""
+    with _serving(folder, **environment) as (url, child):
+        yield replace(service, url=url, child=child)
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, *more: str, **environment: str) -> Iterator[tuple[str, Running]]:
+    command = python("workspaced", "serve", "--data", str(folder / "data"), "--port", "0", *more)
     extra = {"WORKSPACED_REQUESTS_PER_MINUTE": "0", **environment}
     with running(command, log=folder / "service.log", extra=extra) as child:
         url = child.line(lambda line: line.startswith("http"))
-        service = Endpoint(url=url, api_key=key, workspace="", child=child)
-        made = service.ask("POST", "/v1/workspace", {"label": "Bench"})
-        yield Endpoint(url=url, api_key=key, workspace=made["id"], child=child)
+        with recorded(child.process.pid, "workspaced serve"):
+            yield url, child
 
 
 def check_counted(tally: Tally, rows: int, wrong_keys: list[str]) -> None:
@@ -103,17 +122,45 @@ def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, s
     """Raise `Wrong` if the sink does not have ``rows`` entries, or one of ``expected`` has another value."""
     sink = next(sink for sink in service.ask("GET", f"{service.sinks}/list") if sink["label"] == label)
     place = f"{service.sinks}/{sink['id']}"
+    held = count_stored(service, place)
+    wrong = [
+        key for key, value in expected.items() if service.ask("GET", f"{place}/{quote(key, safe='')}")["value"] != value
+    ]
+    if held != rows or wrong:
+        raise Wrong(f"the sink holds {held} entries of {rows}; with a wrong value: {wrong[:5]}")
+
+
+def check_loaded(service: Endpoint, label: str, seed: int, count: int) -> None:
+    """Raise `Wrong` if the sink does not have the entries of `bench.load`. About twenty values are compared."""
+    keys = keys_of(seed, count)
+    check_stored(service, label, count, {key: value_of(key) for key in keys[:: max(1, count // 20)]})
+
+
+def count_stored(service: Endpoint, path: str) -> int:
+    """Read the whole sink of this path. Return the number of its entries."""
     held = 0
     with contextlib.closing(service.connect(timeout=120.0)) as connection:
-        connection.request("GET", place, headers=service.headers)
+        connection.request("GET", path, headers=service.headers)
         response = connection.getresponse()
         tail = b""
         while piece := response.read(1 << 20):
             piece = tail + piece
             held += piece.count(b'"key":')
             tail = piece[-5:]
-    wrong = [
-        key for key, value in expected.items() if service.ask("GET", f"{place}/{quote(key, safe='')}")["value"] != value
-    ]
-    if held != rows or wrong:
-        raise Wrong(f"the sink holds {held} entries of {rows}; with a wrong value: {wrong[:5]}")
+    return held
+
+
+def walk_pages(service: Endpoint, path: str, *, most: int) -> int:
+    """Follow the links of a list from page to page, up to ``most`` pages. Return how many there were."""
+    with contextlib.closing(service.connect()) as connection:
+        for page in range(1, most + 1):
+            connection.request("GET", path, headers=service.headers)
+            response = connection.getresponse()
+            text = response.read()
+            if response.status != 200:
+                raise Wrong(f"GET {path} got {response.status}: {text[:300]!r}")
+            following = _NEXT.search(response.getheader("Link") or "")
+            if following is None:
+                return page
+            path = following[1]
+    return most

@@ -3,9 +3,10 @@
 It has its own protocol, because a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
 requests, this about a hundredth of it.
 
-``python -m bench.load URL PATH CONNECTIONS KIND SEED COUNT``, with the key in BENCH_API_KEY, prints seconds, CPU-seconds and
-latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends them) or the number
-of items of a bulk body.
+``python -m bench.load CONNECTIONS KIND SEED COUNT URL...``, with the key in BENCH_API_KEY, prints seconds, CPU-seconds and
+latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends them), ``read``
+(single, while further connections read entries and pages) or the number of items of a bulk body. The URLs are the ones of the
+mass updates; the connections are shared among them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import uvloop
@@ -27,6 +30,8 @@ import uvloop
 from bench.figures import percentile
 
 WARM_UP = 500
+READERS = 4
+"""The connections of a `read` load that read."""
 
 
 def keys_of(seed: int, count: int) -> list[str]:
@@ -48,22 +53,25 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Gives requests to free connections, and counts the responses."""
+    """Gives requests to free connections; `done` when all have a response, or one failed."""
 
-    def __init__(self, requests: list[bytes]) -> None:
+    def __init__(self, requests: Iterable[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
-        self._left = len(requests)
+        self._waiting = 0
         self.latencies: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def next(self) -> bytes | None:
-        return next(self._requests, None)
+        request = next(self._requests, None)
+        if request is not None:
+            self._waiting += 1
+        elif not self._waiting and not self.done.done():
+            self.done.set_result(None)
+        return request
 
     def record_response(self, seconds: float) -> None:
         self.latencies.append(seconds)
-        self._left -= 1
-        if not self._left and not self.done.done():
-            self.done.set_result(None)
+        self._waiting -= 1
 
     def failed(self, words: str) -> None:
         if not self.done.done():
@@ -73,7 +81,9 @@ class _Feed:
 class _Connection(asyncio.Protocol):
     """HTTP/1.1, one request at a time, responses with Content-Length."""
 
-    def __init__(self) -> None:
+    def __init__(self, head: bytes) -> None:
+        """``head``: what each request begins with."""
+        self._head = head
         self._buffer = b""
         self._sent = 0.0
         self._feed: _Feed | None = None
@@ -90,13 +100,18 @@ class _Connection(asyncio.Protocol):
         self._feed = feed
         self._send()
 
+    def close(self) -> None:
+        self._feed = None
+        if self._transport:
+            self._transport.close()
+
     def _send(self) -> None:
         request = self._feed.next() if self._feed else None
         if request is None or self._transport is None:
             self._feed = None
             return
         self._sent = time.monotonic()
-        self._transport.write(request)
+        self._transport.write(self._head + request)
 
     def data_received(self, data: bytes) -> None:
         self._buffer = self._buffer + data if self._buffer else data
@@ -121,36 +136,39 @@ class _Connection(asyncio.Protocol):
 class _Plan:
     """``items`` 0: the document's single form. ``count`` is of entries."""
 
-    url: str
-    path: str
+    urls: Sequence[str]
+    """Of the mass updates."""
     connections: int
     items: int
     keyed: bool
+    reads: bool
     seed: int
     count: int
 
 
 async def _load(plan: _Plan) -> dict[str, float]:
-    parts, items = urlsplit(plan.url), plan.items
-    loop = asyncio.get_running_loop()
-    head = (
-        f"POST {plan.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nx-api-key: {os.environ['BENCH_API_KEY']}\r\nClientId: bench\r\n"
-        f"Content-Type: application/json\r\n{'Prefer: return=minimal' + chr(13) + chr(10) if items else ''}"
-    ).encode()
+    items = plan.items
     keys = keys_of(plan.seed, plan.count)
     warming = bodies_of(keys[: WARM_UP if not items else 0], items)
     measured = bodies_of(keys[len(warming) :], items)
-    place = parts.hostname or "", parts.port or 80
-    opened = [await loop.create_connection(_Connection, *place) for _ in range(plan.connections)]
+    minimal = b"Prefer: return=minimal\r\n" if items else b""
+    heads = [b"POST %b HTTP/1.1\r\n%b%b" % (_path(url), _fields(url), minimal) for url in plan.urls]
+    opened = [await _connected(plan.urls[at % len(heads)], heads[at % len(heads)]) for at in range(plan.connections)]
+    readers = [await _connected(plan.urls[0], b"") for _ in range(READERS if plan.reads else 0)]
     outcome: dict[str, float] = {}
     for bodies in (warming, measured):
         if not bodies:
             continue
-        feed = _Feed([head + _key(plan) + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies])
+        feed = _Feed([_key(plan) + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies])
         started, used = time.monotonic(), time.process_time()
-        for _, connection in opened:
+        for connection in opened:
             connection.begin(feed)
-        await feed.done
+        reads = _Feed(_reads(plan.urls[0], keys[: len(warming)]))
+        for connection in readers if bodies is measured else ():
+            connection.begin(reads)
+        ended, _ = await asyncio.wait([feed.done, reads.done], return_when=asyncio.FIRST_COMPLETED)
+        for one in ended:
+            one.result()  # the reads have no end, so they are done if one has failed
         outcome = {
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - used,
@@ -158,9 +176,38 @@ async def _load(plan: _Plan) -> dict[str, float]:
             "p50": percentile(feed.latencies, 50),
             "p99": percentile(feed.latencies, 99),
         }
-    for transport, _ in opened:
-        transport.close()
+        if reads.latencies:
+            outcome |= {"reads": len(reads.latencies), "read_p99": percentile(reads.latencies, 99)}
+    for connection in [*opened, *readers]:
+        connection.close()
     return outcome
+
+
+async def _connected(url: str, head: bytes) -> _Connection:
+    """Connect to the server of a URL. ``head`` is what each request begins with."""
+    parts = urlsplit(url)
+    made = partial(_Connection, head)
+    return (await asyncio.get_running_loop().create_connection(made, parts.hostname or "", parts.port or 80))[1]
+
+
+def _reads(url: str, keys: Sequence[str]) -> Iterator[bytes]:
+    """Yield requests that read an entry and the first page of a hundred in turn, without an end."""
+    sink = _path(url).removesuffix(b"/mass")
+    for key in cycle(keys):
+        for target in (b"/" + quote(key, safe="").encode(), b"?take=100&sortedBy=key"):
+            yield b"GET %b%b HTTP/1.1\r\n%b\r\n" % (sink, target, _fields(url))
+
+
+def _path(url: str) -> bytes:
+    return urlsplit(url).path.encode()
+
+
+def _fields(url: str) -> bytes:
+    """Return the header lines of each request."""
+    return (
+        f"Host: {urlsplit(url).netloc}\r\nx-api-key: {os.environ['BENCH_API_KEY']}\r\nClientId: bench\r\n"
+        "Content-Type: application/json\r\n"
+    ).encode()
 
 
 def _key(plan: _Plan) -> bytes:
@@ -168,10 +215,9 @@ def _key(plan: _Plan) -> bytes:
 
 
 def main(arguments: Sequence[str]) -> None:
-    url, path, connections, kind, seed, count = arguments
-    keyed = kind == "keyed"
-    items = 0 if keyed or kind == "single" else int(kind)
-    plan = _Plan(url, path, int(connections), items, keyed, int(seed), int(count))
+    connections, kind, seed, count, *urls = arguments
+    items = 0 if kind in {"single", "keyed", "read"} else int(kind)
+    plan = _Plan(urls, int(connections), items, kind == "keyed", kind == "read", int(seed), int(count))
     print(json.dumps(uvloop.run(_load(plan))))
 
 

@@ -1,10 +1,10 @@
-"""The peak of resident memory of a pass: the first, an unchanged one, and both with a tenth of the rows."""
+"""The peak of resident memory of a pass: first and unchanged passes, each also with a tenth of the rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bench import sample
+from bench import database, sample
 from bench.daemon import Site, site
 from bench.endpoints import Counting, check_counted, counting_server
 from bench.figures import Report, Rounds, seconds, whole
@@ -16,7 +16,12 @@ SAME = "unchanged, same bytes"
 REORDERED = "unchanged, another order"
 OBJECTS = "first pass, NDJSON"
 OF_CSV = (COLD, SAME, REORDERED)
-PASSES = (*OF_CSV, OBJECTS)
+TABLE = "first pass, table"
+TABLE_AGAIN = "unchanged, table"
+OF_TABLE = (TABLE, TABLE_AGAIN)
+PASSES = (*OF_CSV, OBJECTS, *OF_TABLE)
+TABLE_SHARE = 0.4
+"""Rows of the table of a SQLite file, as a share of the rows of the other files: 4 million of 10."""
 GOAL_MIB = 300.0
 
 
@@ -28,6 +33,7 @@ def measure(options: Options) -> Report:
             for rows in sizes:
                 _passes(figures, folder / str(rows), counting, rows)
                 _objects(figures, folder / f"{rows}-ndjson", counting, rows)
+                _table(figures, folder / f"{rows}-table", counting, rows)
     return _report(options, figures, sizes)
 
 
@@ -55,6 +61,20 @@ def _objects(figures: Rounds, folder: Path, counting: Counting, rows: int) -> No
     _one(figures, OBJECTS, rows, made)
     tally = counting.tally()
     check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))
+    file.unlink()
+
+
+def _table(figures: Rounds, folder: Path, counting: Counting, rows: int) -> None:
+    folder.mkdir()
+    file, present = folder / "parts.db", int(rows * TABLE_SHARE)
+    database.create_table(file, present)
+    source = database.source_of(f"sqlite:///{file}")
+    made = site(folder / "site", counting, key=database.KEY, value=database.VALUE, source=source)
+    counting.start_anew()
+    for name in OF_TABLE:
+        _one(figures, name, rows, made)
+        tally = counting.tally()
+        check_counted(tally, present, database.wrong_values(tally.sampled))
     file.unlink()
 
 
@@ -106,10 +126,10 @@ def _report(options: Options, figures: Rounds, sizes: tuple[int, int]) -> Report
             ),
             *(
                 (f"{name}: peak over {GOAL_MIB:.0f} MiB", figures.ratio(f"{name}, {large}", "goal"), "1 or less")
-                for name in (COLD, OBJECTS)
+                for name in (COLD, OBJECTS, *OF_TABLE)
             ),
         ],
-        notes=[surroundings_note(around)],
+        notes=[f"The table has {TABLE_SHARE:g} of the rows.", surroundings_note(around)],
         summary=around
         | {
             "peak_mib": {

@@ -173,8 +173,8 @@ def _report(options: Options, figures: Rounds) -> Report:
                 (f"{name} over {goal} s", figures.ratio(name, f"{name} goal"), "1 or less")
                 for name, goal in _GOALS_OF_COMMANDS.items()
             ),
-            ("sync over importing polars", figures.ratio(SYNC, POLARS), "1.3 or less"),
-            ("sync over importing polars, CPU", figures.ratio(f"{SYNC} cpu", f"{POLARS} cpu"), "1.3 or less"),
+            ("sync over importing polars", figures.ratio(SYNC, POLARS), "1.2 or less"),
+            ("sync over importing polars, CPU", figures.ratio(f"{SYNC} cpu", f"{POLARS} cpu"), "1.2 or less"),
             (f"first request over {_GOAL_SECONDS} s", figures.ratio(FIRST_REQUEST, "goal"), "1 or less"),
             ("first request over importing polars", figures.ratio(FIRST_REQUEST, POLARS), ""),
         ],

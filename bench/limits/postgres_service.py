@@ -13,8 +13,8 @@ import time
 import psycopg
 
 from bench.load import keys_of, value_of
+from ingestd.process.postgres_address import postgres_address
 from workspaced.storage import postgres_schema
-from workspaced.storage.address import postgres_address
 
 _UPSERT = """
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, version, created_at, updated_at,
@@ -34,8 +34,6 @@ def main(kind: str, seed: int, count: int) -> None:
         for number, key in enumerate(keys_of(seed, count), 1)
     ]
     with psycopg.connect(url, autocommit=True) as connection:
-        # There is no sink that the rows could belong to.
-        connection.execute("ALTER TABLE data_sink_entry DROP CONSTRAINT IF EXISTS data_sink_entry_sink_fkey")
         cursor = connection.cursor()
         started = time.monotonic()
         for start in range(0, count, batch):

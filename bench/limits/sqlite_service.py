@@ -29,15 +29,15 @@ def main(file: Path, kind: str, seed: int, count: int) -> None:
     keys = keys_of(seed, count)
     # An id as long as the service's; neither is in an index.
     rows = [(key, value_of(key), f"00000000-0000-4000-8000-{number:012x}") for number, key in enumerate(keys)]
-    connection = open_database(file)
-    connection.execute("PRAGMA foreign_keys = OFF")  # there is no sink that the rows could belong to
-    started = time.monotonic()
-    for start in range(0, count, batch):
-        part = sorted(rows[start : start + batch])
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(_UPSERT, part)
-        connection.execute("COMMIT")
-    print(json.dumps({"seconds": time.monotonic() - started, "entries": _held(connection)}))
+    with open_database(file) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")  # there is no sink that the rows could belong to
+        started = time.monotonic()
+        for start in range(0, count, batch):
+            part = sorted(rows[start : start + batch])
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_UPSERT, part)
+            connection.execute("COMMIT")
+        print(json.dumps({"seconds": time.monotonic() - started, "entries": _held(connection)}))
 
 
 def _held(connection: sqlite3.Connection) -> int:
