@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +17,24 @@ from tests.support.plugins import Installer
 
 if TYPE_CHECKING:
     from tests.support.object_server import ObjectServer
+    from tests.support.postgres_databases import Databases
     from tests.support.sftp_server import SftpServer
 
 # The machines that run these are shared, so a slow example is no failure.
-# CI uses fixed examples, so that only the change under test can fail; other runs draw new ones.
+# CI uses fixed examples, so that only the change under test can fail; other runs draw new ones, and more of them.
 IN_CI = os.environ.get("CI") == "true"
-settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
+settings.register_profile(
+    "shared",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=IN_CI,
+    max_examples=40 if IN_CI else 100,
+)
 settings.load_profile("shared")
 # Commands print local times, and the documentation shows UTC.
 os.environ["TZ"] = "UTC"
+# Clients trust one authority, which has no key any more: loading those of the system takes longer than most requests.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "authority.pem")
 
 
 @pytest.fixture(scope="session")
@@ -39,12 +49,28 @@ def sftp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer
 
 @pytest.fixture(scope="session")
 def bucket_server() -> Iterator[ObjectServer]:
-    """A server for all tests of a worker. Others may have left objects: use a prefix of its own, or clear it."""
+    """A server for all tests of a worker. Others may have left objects: use a prefix of its own, or `object_server`."""
     from tests.support.object_server import ObjectServer
 
     server = ObjectServer()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def object_server(bucket_server: ObjectServer) -> ObjectServer:
+    """The same server with an empty bucket."""
+    bucket_server.clear()
+    return bucket_server
+
+
+@pytest.fixture(scope="session")
+def postgres_databases() -> Iterator[Databases]:
+    """Databases for all tests of a worker."""
+    from tests.support.postgres_databases import databases
+
+    with databases() as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +81,7 @@ def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Their files may take more than half a minute.
-FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property")
+FIRST = ("model", "simulation", "faults", "process", "campaign", "browser", "growth", "property", "packaging")
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,9 +90,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.nodeid.split("/")[1] not in FIRST)
 
 
+def pytest_collection_finish() -> None:
+    """Collect ten thousand tests without their garbage collections, and exclude them from later ones."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say before a run of all tests which of them will be skipped."""
+    """Say before a run of all tests which of them will be skipped. No garbage is collected until the tests are."""
+    gc.disable()
     _write_skipped(session.config)
 
 

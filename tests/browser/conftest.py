@@ -9,9 +9,15 @@ from typing import Any
 
 import httpx
 import pytest
+from selenium import webdriver
 
 from tests.support.chromium import BROWSER, DRIVER, Browser, start
 from tests.support.workspaced_process import WorkspaceService, new_key
+
+
+def api(page: str, resource: str = "data-sink") -> str:
+    """Return the API's address of a sink, or of its history (``data-sink-history``), by the address of its page."""
+    return page.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", f"/{resource}/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +42,7 @@ class Service:
         return f"/ui/workspaces/{workspace}/sinks/{created.json()['visibleId']}"
 
     def write(self, sink: str, key: str, value: str) -> None:
-        address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
-        response = self.http.post(f"{address}/mass", json={"key": key, "value": value})
+        response = self.http.post(f"{api(sink)}/mass", json={"key": key, "value": value})
         assert response.status_code == 200, response.text
 
     def block(self, workspace: str, label: str, parent: str | None = None) -> str:
@@ -57,14 +62,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="session")
-def chromium(service: Service) -> Iterator[Browser]:
+def driver() -> Iterator[webdriver.Chrome]:
     if not (BROWSER.exists() and DRIVER.exists()):
         pytest.skip("needs Debian's packages chromium and chromium-driver")
     driver = start()
     try:
-        yield Browser(driver, service.url)
+        yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="session")
+def chromium(driver: webdriver.Chrome, service: Service) -> Browser:
+    return Browser(driver, service.url)
 
 
 @pytest.fixture

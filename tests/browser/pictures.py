@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 from selenium import webdriver
 
-from tests.browser.conftest import Service
+from tests.browser.conftest import Service, api
 from tests.browser.test_daemon_page import running_scene
 from tests.support.chromium import Browser, start
 from tests.support.workspaced_process import WorkspaceService, new_key
@@ -75,7 +75,7 @@ def workspace_pages(data: Path, driver: webdriver.Chrome) -> Iterator[tuple[Brow
             for field in _FIELDS
         }
         sink = service.sink(workspace, values, "Mass budget")
-        history = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+        history = api(sink, "data-sink-history")
         assert http.patch(history, json={"changes": 50, "days": 10}).status_code == 200
         measured = "segment-1.frame.mass"
         for number in range(24):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import Service
+from tests.browser.conftest import Service, api
 from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 from tests.support.webhook_receiver import WebhookReceiver
@@ -23,7 +23,7 @@ def pages(service: Service) -> Iterator[list[str]]:
     entries: dict[str, str | None] = {f"part.{number:03d}.mass": "0.10" for number in range(120)}
     empty = service.workspace("Empty")
     sink = service.sink(workspace, {**entries, "k" * 255: "v" * 2_000, "null": None}, label="s" * 200)
-    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    address = api(sink, "data-sink-history")
     assert service.http.patch(address, json={"changes": 10, "days": 10}).status_code == 200
     for mass in ("0.20 kg", "0.30 kg"):
         service.write(sink, "part.001.mass", mass)

@@ -7,7 +7,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.conftest import Service
+from tests.browser.conftest import Service, api
 from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 from tests.support.workspaced_process import WorkspaceService
@@ -192,7 +192,7 @@ def test_a_change_by_another_process_is_shown(signed_in: Browser, service: Servi
     signed_in.go(sink)
     signed_in.until(lambda: signed_in.find("#live").text == "Live")
     with WorkspaceService(service.data, "--dev") as other, other.client(service.key) as http:
-        path = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
+        path = api(sink)
         assert http.post(f"{path}/mass", json={"key": "far", "value": "1"}).status_code == 200
         signed_in.until(lambda: keys(signed_in) == ["far"])
 
@@ -206,6 +206,27 @@ def test_updates_can_be_paused(signed_in: Browser, service: Service) -> None:
     service.write(sink, "a", "1")
     signed_in.click("Resume updates")
     signed_in.until(lambda: keys(signed_in) == ["a"])
+
+
+def test_a_search_that_has_found_nothing_so_far_goes_on_by_itself(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace()
+    sink = service.sink(workspace, {f"k{number:03d}": f"steel {number}" for number in range(150)})
+    for page, rows, found in (
+        (f"{sink}?search=none", "#entries th", f"{sink}?search=k14"),
+        (
+            f"/ui/workspaces/{workspace}/search?search=none",
+            "#found th[scope=row]",
+            f"/ui/workspaces/{workspace}/search?search=k14",
+        ),
+    ):
+        signed_in.go(page)
+        assert signed_in.texts(rows) == []
+        # As the page is after a part without a match; how much a part is depends on the speed of the machine.
+        link = f'<a rel="next" data-goes-on href="{found}">Next</a>'
+        signed_in.run("document.querySelector('#pager, #found').innerHTML = arguments[0]; searchOn();", link)
+        signed_in.until(lambda rows=rows: len(signed_in.texts(rows)) == 10)  # type: ignore[misc]
+        assert signed_in.path == found
+    assert signed_in.complaints() == []
 
 
 def test_copied_csv_has_every_value_exactly(signed_in: Browser, service: Service) -> None:

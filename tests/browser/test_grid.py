@@ -7,14 +7,13 @@ from typing import Any
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import MakeKey, Service
+from tests.browser.conftest import MakeKey, Service, api
 from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 
 
 def stored(service: Service, sink: str) -> dict[str, Any]:
-    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
-    return {one["key"]: one["value"] for one in service.http.get(address).json()["entries"]}
+    return {one["key"]: one["value"] for one in service.http.get(api(sink)).json()["entries"]}
 
 
 def to_grid(browser: Browser) -> None:
@@ -173,10 +172,12 @@ def test_several_rows_are_selected_changed_and_restored(signed_in: Browser, serv
     ActionChains(signed_in.driver).key_down(Keys.SHIFT).send_keys(Keys.SPACE).key_up(Keys.SHIFT).perform()
     assert signed_in.texts("#selected") == ["3 selected"]
     ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
-    assert signed_in.focused.get_attribute("id") == "selected-type"
+    assert signed_in.focused.get_attribute("id") == "replaced"
     service.write(sink, "f", "9")  # a live update leaves the selection as it is
     signed_in.until(lambda: "9" in signed_in.texts("#entries td:nth-child(2)"))
     assert signed_in.texts("#selected") == ["3 selected"]
+    signed_in.press(*[Keys.TAB] * 3)
+    assert signed_in.focused.get_attribute("id") == "selected-type"
     ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
     signed_in.press("text", Keys.ENTER)
     said(signed_in, "3 changed: saved")

@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import MakeKey, Service
+from tests.browser.conftest import MakeKey, Service, api
 from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 
@@ -14,7 +14,7 @@ from tests.support.chromium import Browser
 def _recorded(service: Service, changes: int = 1_000) -> str:
     """Return the page of a new sink with a history."""
     sink = service.sink(service.workspace())
-    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    address = api(sink, "data-sink-history")
     assert service.http.patch(address, json={"changes": changes}).status_code == 200
     return sink
 
@@ -50,7 +50,7 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
 
 def test_a_chart_has_gaps_and_a_history_without_a_chart_says_why(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace(), {"units": "1 kg", "gap": "1", "text": "a"})
-    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    address = api(sink, "data-sink-history")
     assert service.http.patch(address, json={"changes": 10}).status_code == 200
     for key, values in (("units", ("2 kg", "3 g")), ("gap", ("2", "broken", "3")), ("text", ("b", "c"))):
         for value in values:
@@ -138,7 +138,7 @@ def test_a_plot_is_changed_and_zoomed_without_scripts(signed_in: Browser, servic
 
 def test_rows_of_a_comparison_are_restored_by_keyboard_without_scripts(signed_in: Browser, service: Service) -> None:
     sink = _recorded(service)
-    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    address = api(sink, "data-sink-history")
     for key in ("a", "b", "c"):
         service.write(sink, key, "1")
     since = service.http.get(f"{address}/entry/c").json()[0]["time"].rstrip("Z")

@@ -79,9 +79,15 @@ class Rows(Source):
     """A source that is always read as a whole: rows by key. ``peers``: sources of the same keys in the same sink.
 
     A row is spoiled only while the last value of its key is known to be delivered, because a rejected row keeps that value.
+
+    ``forgets``: the state of the daemon may become one of the last checkpoint. Then an entry that was set since is one that
+    the daemon does not know. It removes such an entry only if no source of the sink has rejected rows, and all of them have
+    ``deletes: remove``. So a key is not removed before the checkpoint after it was set, unless the sources are peers, which
+    never have rejected rows.
     """
 
     removes = True
+    forgets = False
 
     def __init__(self, name: str, label: str, folder: Path, numbers: itertools.count[int]) -> None:
         super().__init__(name, label, folder, numbers)
@@ -109,7 +115,8 @@ class Rows(Source):
                 (peer.rows[part] for peer in self.peers if part in peer.rows), str(next(self.numbers))
             )
         elif action == "remove":
-            self.rows.pop(part, None)
+            if self._may_remove(part):
+                self.rows.pop(part, None)
         elif part not in self._changed and part in self.rows:
             self.rows[part] = _BAD
         self._changed.add(part)
@@ -120,6 +127,9 @@ class Rows(Source):
         for one in rng.sample([self, *holders], 1 + len(holders)):
             one.write()
         return f"{self.name}: {action} {part}={self.rows.get(part)} (had it: {before})"
+
+    def _may_remove(self, part: str) -> bool:
+        return not (self.forgets and not self.peers and part in self._changed)
 
     def _toggle_keyless(self) -> str:
         if self.peers or (not self.has_keyless and self._changed):
@@ -149,7 +159,7 @@ class CsvFile(Rows):
 
     def write(self) -> None:
         _write(self.path, self.listed())
-        self.settings = {"connector": "file", "path": self.path.name, "settle_seconds": 0, "deletes": "remove"}
+        self.settings = {"connector": "file", "path": str(self.path), "settle_seconds": 0, "deletes": "remove"}
 
 
 class GroupedFile(CsvFile):
@@ -161,8 +171,11 @@ class GroupedFile(CsvFile):
 
     def change(self, rng: random.Random) -> str:
         part = f"{self.name}{rng.randrange(_KEYS)}"
-        if self.rows.pop(part, None) is None or rng.random() < 0.7:
+        if part not in self.rows or rng.random() < 0.7 or not self._may_remove(part):
             self.rows[part] = str(next(self.numbers))
+        else:
+            del self.rows[part]
+        self._changed.add(part)
         self.write()
         return f"{self.name}: group {part}={self.rows.get(part)}"
 
@@ -231,8 +244,8 @@ class DropFolder(Arriving):
         self._drop.mkdir()
         super().__init__(name, label, folder, numbers)
         self.settings = {
-            "connector": "directory", "path": name, "pattern": "*.csv", "settle_seconds": 0,
-            "after": "archive", "archive": f"{name}-done",
+            "connector": "directory", "path": str(self._drop), "pattern": "*.csv", "settle_seconds": 0,
+            "after": "archive", "archive": str(folder / f"{name}-done"),
         }  # fmt: skip
 
     def arrive(self, rows: list[tuple[str, str]]) -> None:
@@ -250,7 +263,12 @@ class Log(Arriving):
         self._path.parent.mkdir()
         self._path.write_text("part,mass\n")
         super().__init__(name, label, folder, numbers)
-        self.settings = {"connector": "log", "path": name, "pattern": "rows.csv", "format": {"type": "csv"}}
+        self.settings = {
+            "connector": "log",
+            "path": str(self._path.parent),
+            "pattern": "rows.csv",
+            "format": {"type": "csv"},
+        }
 
     def arrive(self, rows: list[tuple[str, str]]) -> None:
         with self._path.open("a") as opened:
@@ -261,7 +279,8 @@ class Push(Arriving):
     """Messages by POST. One without a response is sent again with its id, before later ones."""
 
     def __init__(self, name: str, label: str, folder: Path, numbers: itertools.count[int], *, address: str) -> None:
-        self._url = f"http://{address}/{name}"
+        self._path = f"/{name}"
+        self.addresses = [address]
         self._queue: deque[tuple[str, list[tuple[str, str]]]] = deque()
         super().__init__(name, label, folder, numbers)
         auth = {"type": "bearer", "token": TOKEN}
@@ -276,13 +295,17 @@ class Push(Arriving):
         while self._queue:
             identity, rows = self._queue[0]
             body = [{"part": part, "mass": mass} for part, mass in rows]
-            try:
-                response = httpx.post(self._url, json=body, headers=bearer(identity), timeout=5.0)
-            except httpx.TransportError:
-                return
-            if response.status_code != 204:
+            if not any(self._send(address, body, identity) for address in self.addresses):
                 return
             self._queue.popleft()
+
+    def _send(self, address: str, body: list[dict[str, str]], identity: str) -> bool:
+        """Return whether a message is acknowledged."""
+        try:
+            response = httpx.post(f"http://{address}{self._path}", json=body, headers=bearer(identity), timeout=5.0)
+        except httpx.TransportError:
+            return False
+        return response.status_code == 204
 
     def is_read(self) -> bool:
         self.send()

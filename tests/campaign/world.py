@@ -7,9 +7,10 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, ClassVar
 
 import httpx
 
@@ -17,7 +18,7 @@ from tests.campaign.model import Entries, SinkModel
 from tests.campaign.sources import make_sources
 from tests.support.daemon_process import Daemon, environment, ingestd
 from tests.support.faulty_proxy import ALL_KINDS, FaultyProxy
-from tests.support.push_client import free_address
+from tests.support.push_client import TOKEN, free_address
 from tests.support.small_disk import small_disk
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -33,21 +34,20 @@ class Difference(Exception):
 class World:
     """Runs the steps of one seed; ``stack`` ends its processes. ``log`` has the steps so far."""
 
+    actions: ClassVar[dict[str, tuple[int, Callable[[Any], None]]]]
+    """The weight and the method of each step."""
+
     def __init__(self, folder: Path, seed: int, stack: ExitStack) -> None:
         self._folder, self._seed = folder, seed
         self._rng = random.Random(seed)
         self.log: list[str] = ["start"]
         self._daemon: Daemon | None = None
-        self._service: WorkspaceService | None = None
-        self._disk = stack.enter_context(small_disk(folder / "state", megabytes=48))
-        self._full = False
-        self._key = new_key(folder / "service")
-        stack.callback(self._close)
-        self._service = WorkspaceService(folder / "service")
-        with self._service.client(self._key) as client:
+        self._stack = stack
+        self._key = self._prepare()
+        with self._client() as client:
             created = client.post("/v1/workspace", json={"label": "Bench"}).raise_for_status().json()
-        self._sinks = f"/v1/workspace/{created['id']}/data-sink"
-        self._proxy = stack.enter_context(FaultyProxy(self._service.url, share=0.0, seed=seed, kinds=ALL_KINDS))
+        self._workspace = str(created["id"])
+        self._sinks = f"/v1/workspace/{self._workspace}/data-sink"
         self._sources = make_sources(folder, free_address())
         self._labels = list(dict.fromkeys(source.label for source in self._sources))
         self._models = {
@@ -60,6 +60,19 @@ class World:
         self._configure()
         self._compare()
 
+    def _prepare(self) -> str:
+        """Start the service and what is before it, and return a key."""
+        self._service: WorkspaceService | None = None
+        self._disk = self._stack.enter_context(small_disk(self._folder / "state", megabytes=48))
+        self._full = False
+        key = new_key(self._folder / "service")
+        self._stack.callback(self._close)
+        self._service = WorkspaceService(self._folder / "service")
+        self._proxy = self._stack.enter_context(
+            FaultyProxy(self._service.url, share=0.0, seed=self._seed, kinds=ALL_KINDS)
+        )
+        return key
+
     def run(self, steps: int) -> None:
         """Perform steps, and compare at the end.
 
@@ -67,13 +80,24 @@ class World:
             Difference: a sink differs.
         """
         for _ in range(steps):
-            action = self._rng.choices(list(_ACTIONS), weights=[weight for weight, _ in _ACTIONS.values()])[0]
-            self.log.append(action)
-            _ACTIONS[action][1](self)
+            self.step()
+        self.finish()
+
+    def step(self) -> None:
+        """Perform one step."""
+        action = self._rng.choices(list(self.actions), weights=[weight for weight, _ in self.actions.values()])[0]
+        self.log.append(action)
+        self.actions[action][1](self)
+
+    def finish(self) -> None:
+        """Compare everything, and that another process finds nothing to send.
+
+        Raises:
+            Difference: a sink differs.
+        """
         self.log.append("end")
         self._compare()
         self._stop_daemon(signal.SIGTERM)
-        # Another process reads everything once more and finds nothing to send.
         again = ingestd(self._folder, "sync", "--timeout", "60", timeout=120)
         if ", 0 pending" not in again.stdout:
             raise self._difference(f"sync after the end: {again.stdout}{again.stderr}")
@@ -84,6 +108,10 @@ class World:
             self._daemon.close()
         if self._service is not None:
             self._service.__exit__(None, None, None)
+
+    def _client(self) -> httpx.Client:
+        assert self._service is not None
+        return self._service.client(self._key)
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -207,20 +235,28 @@ class World:
             raise self._difference(f"ingestd {words} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
 
     def _configure(self) -> None:
-        pipelines = [
+        service = {"url": self._proxy.url, "read_timeout_seconds": 2, "retry_after_at_most_seconds": 1}
+        state = str(self._folder / "state" / "ingestd.db")
+        self._write_configuration(self._folder, service=service, state=state)
+
+    def _write_configuration(
+        self, folder: Path, service: dict[str, Any], others: Sequence[Any] = (), **more: Any
+    ) -> None:
+        """Write the configuration of a daemon.
+
+        ``service`` and ``more`` are what differs between set-ups; ``others``: further pipelines.
+        """
+        own = [
             {"name": self._names[source.name], "sink": {"workspace": "Bench", "label": source.label}}
             | source.pipeline()
             for source in self._sources
         ]
-        service = {
-            "url": self._proxy.url, "api_key": self._key, "client_id": "campaign", "read_timeout_seconds": 2,
-            "retry_after_at_most_seconds": 1,
-        }  # fmt: skip
-        state = str(self._folder / "state" / "ingestd.db")
-        settings = {"service": service, "state": state, "listen": {"address": "127.0.0.1:0"}, "pipelines": pipelines}
-        beside = self._folder / "ingestd.new"
+        service = {"api_key": self._key, "client_id": "campaign", **service}
+        listen = {"address": "127.0.0.1:0"}
+        settings = {"service": service, "listen": listen, "pipelines": [*others, *own], **more}
+        beside = folder / "ingestd.new"
         beside.write_text(json.dumps(settings))  # JSON is YAML
-        beside.rename(self._folder / "ingestd.yaml")
+        beside.rename(folder / "ingestd.yaml")
 
     def _start_daemon(self) -> None:
         if self._daemon is None:
@@ -267,14 +303,8 @@ class World:
         Raises:
             Difference: a sink differs.
         """
-        self._proxy.share, self._proxy.accepts = 0.0, True
-        self._free_disk()
-        self._start_service()
-        self._start_daemon()
+        self._end_faults()
         assert self._daemon is not None
-        self._daemon.wait_for("daemon_ready")
-        self._reload()
-        self._proxy.wait_until_idle()
         checked = self._restored or bool(self._lost)
         for label, model in self._models.items():
             model.update(lost=label in self._lost, checked=checked)
@@ -293,6 +323,17 @@ class World:
             source.checkpoint()
         self._say("equal")
 
+    def _end_faults(self) -> None:
+        """Start what was stopped, and end all faults."""
+        self._proxy.share, self._proxy.accepts = 0.0, True
+        self._free_disk()
+        self._start_service()
+        self._start_daemon()
+        assert self._daemon is not None
+        self._daemon.wait_for("daemon_ready")
+        self._reload()
+        self._proxy.wait_until_idle()
+
     def _found_difference(self) -> str:
         """Return what is not read, delivered or equal yet; empty if everything is."""
         waiting = [source.name for source in self._sources if not source.is_read()]
@@ -302,15 +343,16 @@ class World:
 
     def _pending(self) -> str:
         assert self._daemon is not None
-        address = self._daemon.wait_for("listener_opened")["address"]
-        lines = httpx.get(f"{address}/metrics", timeout=30.0).text.splitlines()
+        self._daemon.wait_for("listener_opened")
+        address = [event["address"] for event in self._daemon.events if event.get("event") == "listener_opened"][-1]
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        lines = httpx.get(f"{address}/metrics", headers=headers, timeout=30.0).raise_for_status().text.splitlines()
         return "\n".join(
             line for line in lines if line.startswith("ingestd_pending_entries{") and float(line.split()[-1])
         )
 
     def _unequal(self) -> str:
-        assert self._service is not None
-        with self._service.client(self._key) as client:
+        with self._client() as client:
             sinks = client.get(self._sinks).raise_for_status().json()
         if len({sink["label"] for sink in sinks}) != len(sinks):
             return "a sink was created twice"
@@ -333,7 +375,7 @@ class World:
         return Difference(f"seed {self._seed} after {len(self.log)} steps:\n{steps}\n{text}\nSee {self._folder}.")
 
 
-_ACTIONS: dict[str, tuple[int, Callable[[World], None]]] = {
+World.actions = {
     "change": (60, World.change),
     "wait": (14, World.wait),
     "kill daemon": (4, World.kill_daemon),
@@ -350,7 +392,6 @@ _ACTIONS: dict[str, tuple[int, Callable[[World], None]]] = {
     "repair": (1, World.repair),
     "checkpoint": (2, World.checkpoint),
 }
-"""The weight and the method of each step."""
 
 
 def run_campaign(folder: Path, seed: int, steps: int) -> list[str]:

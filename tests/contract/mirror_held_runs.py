@@ -7,6 +7,7 @@ import pytest
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import Guard
 from ingestd.mirror.port import RunSummary, Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from tests.contract.mirror_intake import IntakeStage, Row, entries, hashes, reject, row_hash
 
 GUARD = Guard(removed_percent=20, changed_percent=50, factors_percent=50, empty=True, types=True, minimum=5)
@@ -49,7 +50,7 @@ class HeldRunSuite:
         state = stage.open()
         assert (state.cursor, state.withheld) == ({"version": 1}, {"version": 2})
         assert state.snapshot is not None
-        assert state.snapshot().hashes.to_list() == hashes(BEFORE).to_list()
+        assert state.snapshot().hashes.series().to_list() == hashes(BEFORE).to_list()
 
     async def test_a_held_run_is_not_acknowledged_until_it_is_approved_and_delivered(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
@@ -161,7 +162,7 @@ class HeldRunSuite:
         running = stage.intake.begin_run(state.id, snapshot=True, whole=False, guard=GUARD)
         stage.intake.approve(held.id)
         summary = stage.intake.finish_run(
-            running, cursor={"version": 3}, seen=Snapshot(hashes=hashes(BEFORE)), deletes="remove"
+            running, cursor={"version": 3}, seen=Snapshot(hashes=RowHashes.of(hashes(BEFORE))), deletes="remove"
         )
         assert summary.collided
         assert stage.open().snapshot is None
@@ -191,7 +192,9 @@ class HeldRunSuite:
         frame = entries([("k0", "1")])
         frame = frame.with_columns(data_type=frame["data_type"].str.replace("scalar", "text"))
         stage.intake.commit(run, entries=frame, records=1, rejects=(), cursor={}, facts={})
-        typed = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(BEFORE)), deletes="remove")
+        typed = stage.intake.finish_run(
+            run, cursor={}, seen=Snapshot(hashes=RowHashes.of(hashes(BEFORE))), deletes="remove"
+        )
         assert typed.withheld is not None
         assert typed.withheld.reasons == (
             "It changes the data type of 1 entry. For example 'k0' from 1 (scalar) to 1 (text).",
@@ -213,7 +216,9 @@ class HeldRunSuite:
         stage.intake.commit(
             run, entries=entries([]), records=1, rejects=[(reject(2), row_hash(bad))], cursor={}, facts={}
         )
-        held = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes([*HALF, bad])), deletes="remove")
+        held = stage.intake.finish_run(
+            run, cursor={}, seen=Snapshot(hashes=RowHashes.of(hashes([*HALF, bad]))), deletes="remove"
+        )
         assert stage.status.rejected() == 1
         stage.intake.approve(held.id)
         assert stage.status.rejected() == 1
@@ -326,7 +331,7 @@ class HeldRunSuite:
                 assert await self.adopt(stage, BEFORE) == []
             assert await stage.deliver_all() == []
         summary = stage.intake.finish_run(
-            run, cursor={"version": 1}, seen=Snapshot(hashes=hashes(rows)), deletes="keep"
+            run, cursor={"version": 1}, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="keep"
         )
         assert summary.withheld is not None
         assert summary.withheld.updated == 10
@@ -351,7 +356,7 @@ class HeldRunSuite:
         run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False, guard=GUARD)
         assert await self.adopt(stage, BEFORE) == ["p"]
         summary = stage.intake.finish_run(
-            run, cursor={"version": 2}, seen=Snapshot(hashes=hashes(rows)), deletes="keep"
+            run, cursor={"version": 2}, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="keep"
         )
         assert summary.collided, "its differences are to a reading that was withdrawn"
 

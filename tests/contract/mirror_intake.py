@@ -12,6 +12,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Partition, Reject, Rejected
 from ingestd.mirror.port import PartitionState, RejectedEntry, RunSummary, Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
@@ -70,7 +71,11 @@ class IntakeStage(ABC):
             )  # fmt: skip
         rows = [row for batch in batches for row in batch] + list(unmapped_rows)
         return self.intake.finish_run(
-            run, cursor={"version": version}, seen=Snapshot(hashes=hashes(rows)), deletes=deletes, reasons=reasons
+            run,
+            cursor={"version": version},
+            seen=Snapshot(hashes=RowHashes.of(hashes(rows))),
+            deletes=deletes,
+            reasons=reasons,
         )
 
     async def deliver_all(self) -> list[tuple[str, str, str | None]]:
@@ -128,7 +133,7 @@ class IntakeSuite:
         state = stage.open()
         assert (state.cursor, state.current, state.repeats) == ({"version": 7}, True, False)
         assert state.snapshot is not None
-        assert state.snapshot().hashes.to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
+        assert state.snapshot().hashes.series().to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
 
     def test_another_mapping_or_another_sink_discards_the_state(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")])
@@ -200,7 +205,9 @@ class IntakeSuite:
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
         rows = [("a", "1"), ("b", "2")]
         assert stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor={}, facts={}) == 0
-        summary = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(rows)), deletes="remove")
+        summary = stage.intake.finish_run(
+            run, cursor={}, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="remove"
+        )
         assert (summary.unchanged, summary.created + summary.updated + summary.removed) == (2, 0)
         assert stage.status.pending() == 0
 
@@ -297,7 +304,7 @@ class IntakeSuite:
         (sentence,) = self.conflicts(stage)
         assert sentence == (
             "Pipelines 'mass' and 'pdm' both write the key 'a' of this sink: 'mass' at p, row 2, 'pdm' at p, row 2. The value of "
-            "'mass' is kept. Give one of them another key or sink."
+            "'mass' is kept. Give one of the pipelines another key or sink."
         )
 
     async def test_a_key_has_the_value_of_another_pipeline_after_its_owner_is_removed(self, stage: IntakeStage) -> None:
@@ -479,7 +486,7 @@ class IntakeSuite:
         rows = [("a", "1"), ("b", "2")]
         facts = {"file.name": "a.csv", "file.owner": "bench"}
         stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor=cursor, facts=facts)
-        stage.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
+        stage.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="keep")
         (origin,) = stage.status.origins("b")
         assert (origin.workspace, origin.sink, origin.value, origin.data_type) == (
             SINK.workspace,

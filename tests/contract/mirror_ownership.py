@@ -8,6 +8,7 @@ import pytest
 
 from ingestd.core.record import Deletes, Partition
 from ingestd.mirror.port import RejectedEntry, Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from tests.contract.mirror_deliverable import SINK, held
 from tests.contract.mirror_drift import DriftStage, rows
 from tests.contract.mirror_intake import IntakeStage, Row, hashes
@@ -38,7 +39,7 @@ class OwnershipStage(DriftStage, IntakeStage):
             frame = frame.with_columns(row_hash=mapped(records)["row_hash"])
         cursor = {"version": version}
         self.intake.commit(run, entries=frame, records=len(entries), rejects=(), cursor=cursor, facts={})
-        self.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=present), deletes=deletes)
+        self.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=RowHashes.of(present)), deletes=deletes)
 
     async def sync_from(self, source: str, *entries: Row) -> None:
         """Configure another source for the pipeline, read it, and deliver."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
@@ -13,9 +15,13 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
+from ingestd.core.clock import seconds_of
+from ingestd.core.guard import Guard
 from ingestd.core.record import Partition
 from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
-from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.port import RunSummary
+from ingestd.mirror.sqlite import SqliteMirror, acknowledgeable_partitions, back_up_state
+from ingestd.wire.writer import Writer
 from tests.contract.mirror_deliverable import SINK, work
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
@@ -181,6 +187,47 @@ async def test_a_sink_in_doubt_is_repaired_as_far_as_its_sources_confirm_the_val
         assert await drained(mirror) == [("delete", "new", None)]
 
 
+async def test_one_check_repairs_a_sink_and_removes_what_no_source_names_if_all_were_read(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1", b="1")
+    copy = saved(path)
+    with opened(path) as mirror:
+        await deliver(mirror, a="2", b="1", new="1")
+    put_back(path, copy)
+    with opened(path) as mirror:
+        desire_all(mirror, SINK, scalars(a="1", b="1"))
+        mirror.intake.note_pass("desires", began=time.time(), whole=True)
+        service: list[Signed] = [("a", "2", "me"), ("b", "1", "me"), ("new", "1", "me")]
+        status = await check(mirror, *service, unexplained="own", doubt=True)
+        assert (status.repaired, status.swept, status.unexplained) == (1, 1, 0)
+        assert await drained(mirror) == [("delete", "new", None), ("update", "a", "1")]
+        assert [sink.read for sink in mirror.status.sinks()] == [True], "no other pass is needed"
+
+
+async def test_a_held_run_is_not_undone_if_a_newer_state_file_has_delivered_it(path: Path) -> None:
+    guard = Guard(removed_percent=20, changed_percent=50, factors_percent=50, empty=True, types=True, minimum=1)
+
+    def read(mirror: SqliteMirror) -> RunSummary:
+        return desire_all(mirror, SINK, scalars(a="1"), guard=guard)
+
+    with opened(path) as mirror:
+        await deliver(mirror, a="1", b="1")
+        held = read(mirror).withheld
+        assert held
+    copy = saved(path)
+    with opened(path) as mirror:
+        mirror.intake.approve(held.run)
+        assert await drained(mirror) == [("delete", "b", None)]
+    put_back(path, copy)
+    with opened(path) as mirror:
+        assert mirror.status.doubts()
+        assert read(mirror).withheld
+        status = await check(mirror, ("a", "1", "me"), doubt=True)
+        assert (status.removed, status.repaired) == (1, 0)
+        assert await drained(mirror) == []
+        assert [one.run for one in mirror.status.held_runs()] == [held.run]
+
+
 async def test_a_source_that_gives_each_record_once_confirms_no_value_of_an_older_state_file(path: Path) -> None:
     def named(mirror: SqliteMirror) -> int:
         messages = Partition(name="messages", snapshot=False, replayable=False)
@@ -245,6 +292,20 @@ async def test_entries_of_a_lost_state_file_are_recognised_by_the_account_that_w
         assert len(await drained(mirror)) == swept
 
 
+async def test_who_wrote_a_sink_is_found_out_after_the_first_delivery(path: Path) -> None:
+    with opened(path) as mirror:
+        desire_all(mirror, SINK, scalars(a="2"))
+        mirror.note_written_before(SINK)
+        frame = pl.DataFrame([("a", "1", "scalar"), ("x", "1", "scalar")], schema=list(_ROW), orient="row")
+        await mirror.delivery.adopt(1, frame)
+        await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+        status = await check(mirror, ("a", "1", "me"), ("x", "1", "me"), unexplained="own")
+        assert (status.swept, status.unexplained, status.undecided) == (0, 1, True)
+        await drained(mirror)
+        status = await check(mirror, ("a", "2", "me"), ("x", "1", "me"), unexplained="own")
+        assert (status.swept, status.unexplained, status.undecided) == (1, 0, False)
+
+
 async def test_a_sink_that_no_earlier_state_file_wrote_keeps_unexplained_entries(path: Path) -> None:
     service: list[Signed] = [("a", "1", "me"), ("x", "1", "me")]
     with opened(path) as mirror:
@@ -253,7 +314,7 @@ async def test_a_sink_that_no_earlier_state_file_wrote_keeps_unexplained_entries
         await mirror.delivery.adopt(1, frame)
         await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
         status = await check(mirror, *service, unexplained="own")
-        assert (status.swept, status.unexplained) == (0, 1)
+        assert (status.swept, status.unexplained, status.undecided) == (0, 1, False)
 
 
 _ROW = ("key", "value", "data_type")
@@ -327,3 +388,64 @@ async def test_only_segments_that_an_earlier_process_claimed_may_have_been_sent_
         claim = await mirror.delivery.claim(lane.id, max_items=1, max_bytes=100)
         assert claim is not None
         assert claim.parts[0].oldest > lane.claimed_before
+
+
+def test_a_granted_epoch_and_name_stay_for_later_starts(path: Path) -> None:
+    granted = Writer(name="shared", epoch=7, attempt=0)
+    mirror = SqliteMirror.open(path, now=lambda: 1_000.0, granted=granted)
+    mirror.close()
+    with opened(path, now=2_000.0) as mirror:
+        assert mirror.sequence.writer == Writer(name="shared", epoch=7, attempt=2_000_000)
+
+
+async def check_changes(mirror: SqliteMirror, *service: tuple[str, str, str]) -> DriftStatus:
+    """Compare with the service's entries: key, value, and the time of the last change."""
+    frame = pl.DataFrame(
+        [(key, value, "scalar", at) for key, value, at in service],
+        schema={"key": str, "value": str, "data_type": str, "changed_at": str},
+        orient="row",
+    )
+    asked = await mirror.drift.begin_check(1)
+    await mirror.drift.show(asked, frame)
+    return await mirror.drift.end_check(asked, doubt=True)
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["not read again", "read again"])
+async def test_pending_entries_follow_what_was_sent_after_the_shipment_unless_their_source_was_read(
+    path: Path, *, is_named: bool
+) -> None:
+    shipped = seconds_of("2026-01-01T00:00:01Z")
+    assert shipped is not None
+    wanted = scalars(late="2", waits="2", absent="2")
+    with opened(path) as mirror:
+        await deliver(mirror, late="1", waits="1", absent="1")
+        desire_all(mirror, SINK, wanted)
+    with opened(path) as mirror:
+        mirror.note_restored(shipped)
+        if is_named:
+            desire_all(mirror, SINK, wanted)
+        # The former daemon has sent another value of `late`, and removed `absent`.
+        await check_changes(mirror, ("late", "3", "2026-01-01T00:00:02Z"), ("waits", "1", "2026-01-01T00:00:00Z"))
+        assert mirror.status.doubts() == []
+        sent = [("update", "absent", "2"), ("update", "late", "2"), ("update", "waits", "2")]
+        assert await drained(mirror) == (sent if is_named else [sent[0], sent[2]])
+
+
+def test_a_copy_has_the_partitions_that_may_be_acknowledged(path: Path, tmp_path: Path) -> None:
+    with opened(path) as mirror:
+        desire_all(mirror, SINK, scalars(a="1"))
+        back_up_state(path, tmp_path / "pending")
+        assert acknowledgeable_partitions(tmp_path / "pending") == frozenset()
+        asyncio.run(_deliver_pending(mirror))
+        back_up_state(path, tmp_path / "delivered")
+        ((partition, cursor),) = acknowledgeable_partitions(tmp_path / "delivered")
+        mirror.intake.hold_notifications(lambda *found: found == (partition, cursor))
+        assert [one for one, _, _ in mirror.intake.acknowledged_partitions("desires")] == [partition]
+        mirror.intake.hold_notifications(lambda *_: False)
+        assert mirror.intake.acknowledged_partitions("desires") == []
+        assert [one for one, _, _ in mirror.intake.acknowledged_partitions("desires", at_once=True)] == [partition]
+
+
+async def _deliver_pending(mirror: SqliteMirror) -> None:
+    await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+    await drained(mirror)

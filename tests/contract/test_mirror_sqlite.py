@@ -13,13 +13,15 @@ import pytest
 from ingestd.mirror.sqlite import Observer, SqliteMirror
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.entries.segments import BODY_BYTES
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
+from ingestd.sdk import Deletes, Partition
 from tests.contract.mirror_batches import BatchSuite
-from tests.contract.mirror_deliverable import SINK, DeliverableSuite, held, scalars
+from tests.contract.mirror_deliverable import SINK, DeliverableSuite, held, scalars, work
 from tests.contract.mirror_drift import DriftStage, DriftSuite, rows
-from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
-from tests.contract.mirror_intake import IntakeStage, IntakeSuite
+from tests.contract.mirror_held_runs import BEFORE, GUARD, HALF, HeldRunSuite
+from tests.contract.mirror_intake import IntakeStage, IntakeSuite, entries
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionSuite
 from tests.support.desired_entries import desire_all
@@ -63,6 +65,19 @@ class SqliteStage(OwnershipStage):
     def restart(self) -> None:
         self.mirror.close()
         self.mirror = SqliteMirror.open(self.path)
+
+    async def deliver_before(self) -> None:
+        """Deliver `BEFORE` to an adopted sink."""
+        self.intake.activate(["pipe"])
+        self.read(BEFORE, deletes="remove", guard=GUARD)
+        await self.deliver_all()
+        await self.mirror.delivery.remember_sink(1, workspace_id="w", sink_id="s", adopted=True)
+
+    def take_over(self) -> None:
+        """Continue as another host does that has restored the state file, and may not know everything."""
+        self.restart()
+        self.intake.activate(["pipe"])
+        self.mirror.note_restored(0.0)
 
     def desire(self, entries: Mapping[str, Desired | None]) -> int:
         for key, wanted in entries.items():
@@ -168,3 +183,103 @@ class TestSqliteMirrorIntake(OnSqlite, IntakeSuite):
             return [
                 reason for (reason,) in connection.execute("SELECT reason FROM rejected WHERE subject = 'conflict'")
             ]
+
+
+async def test_entries_with_more_text_than_fits_a_body_are_queued_in_several(sqlite_stage: SqliteStage) -> None:
+    values = {key: character * (BODY_BYTES // 2) for key, character in zip("abc", "xyz", strict=True)}
+    lane = sqlite_stage.desire({key: (value, "scalar") for key, value in values.items()})
+    claim = await sqlite_stage.deliverable.claim(lane, max_items=100, max_bytes=2 * BODY_BYTES)
+    assert claim is not None
+    assert len(claim.parts) == 3
+    assert work(claim) == [("create", key, value) for key, value in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("is_remapped", "deletes"), [(False, "remove"), (True, "remove"), (True, "keep")], ids=["read", "mapped", "kept"]
+)
+async def test_an_entry_that_becomes_pending_without_a_mapped_record_announces_its_sink(
+    sqlite_stage: SqliteStage, deletes: Deletes, *, is_remapped: bool
+) -> None:
+    sqlite_stage.intake.activate(["one", "two"])
+    sqlite_stage.read([("a", "1")], pipeline="one")
+    sqlite_stage.read([("a", "2")], pipeline="two")
+    await sqlite_stage.deliver_all()
+    announced: list[int] = []
+    sqlite_stage.mirror.on_pending = announced.append
+    if is_remapped:  # by another mapping, and back
+        sqlite_stage.open(pipeline="one", digest="other")
+    present = [("a", "1")] if is_remapped else []
+    sqlite_stage.read([], pipeline="one", unmapped_rows=present, deletes=deletes, whole=True, version=2)
+    assert announced == [1]
+    assert await sqlite_stage.deliver_all() == [("update", "a", "2")]
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "read"])
+async def test_after_a_take_over_entries_of_a_held_run_are_not_sent_over_those_of_the_service(
+    tmp_path: Path, *, is_held: bool
+) -> None:
+    # The former daemon may have delivered the run, because an operator approved it after the shipment.
+    stage = SqliteStage(tmp_path / "state.db")
+    await stage.deliver_before()
+    stage.take_over()
+    reading = HALF if is_held else BEFORE
+    summary = stage.read([], deletes="remove", guard=GUARD, version=2, unmapped_rows=reading)
+    assert (summary.withheld is not None) is is_held
+    check = await stage.checker.begin_check(1)
+    found = [(key, "later" if key == "k0" else value, "scalar") for key, value in BEFORE]
+    await stage.checker.show(check, pl.DataFrame(found, schema=["key", "value", "data_type"], orient="row"))
+    status = await stage.checker.end_check(check, doubt=True)
+    assert (status.changed, status.repaired) == (1, 0 if is_held else 1)
+    stage.mirror.close()
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "read"])
+async def test_after_a_take_over_a_pending_entry_follows_the_service_if_the_run_of_its_source_is_held(
+    tmp_path: Path, *, is_held: bool
+) -> None:
+    # The former daemon has delivered the entry after the shipment, and then a later value.
+    stage = SqliteStage(tmp_path / "state.db")
+    await stage.deliver_before()
+    shipped = [("k0", "pending"), *BEFORE[1:]]
+    stage.read(shipped, deletes="remove", guard=GUARD, version=2)
+    stage.take_over()
+    stage.read([], deletes="remove", guard=GUARD, version=3, unmapped_rows=HALF if is_held else shipped)
+    check = await stage.checker.begin_check(1)
+    found = held(*rows(**{key: "later" if key == "k0" else value for key, value in BEFORE})).with_columns(
+        author=pl.lit(None, pl.String), changed_by=pl.lit(None, pl.String), changed_at=pl.lit("2026-12-01T10:00:00Z")
+    )
+    await stage.checker.show(check, found)
+    await stage.checker.end_check(check, doubt=True)
+    assert [value for _, _, value in await stage.deliver(1)] == ([] if is_held else ["pending"])
+    stage.mirror.close()
+
+
+async def test_after_a_take_over_a_record_that_was_pushed_since_is_newer_than_the_value_of_the_service(
+    tmp_path: Path,
+) -> None:
+    stage = SqliteStage(tmp_path / "state.db")
+    lane = 1
+
+    def push(**values: str) -> None:
+        state = stage.intake.open_partition("pipe", Partition(name="push", snapshot=False, replayable=False), SINK, "d")
+        run = stage.intake.begin_run(state.id, snapshot=False, whole=False)
+        frame = entries(list(values.items()))
+        stage.intake.commit(run, entries=frame, records=len(values), rejects=(), cursor={}, facts={})
+        stage.intake.finish_run(run, cursor={}, seen=None, deletes="keep")
+
+    push(before="1", since="1")
+    await stage.deliver(lane)
+    await stage.mirror.delivery.remember_sink(lane, workspace_id="w", sink_id="s", adopted=True)
+    push(before="2")  # pending in the shipment; the former daemon has delivered it, and a later one
+    stage.restart()
+    stage.mirror.note_restored(0.0)
+    push(since="4")  # to the new daemon, before it has compared the sink
+    check = await stage.checker.begin_check(lane)
+    at = pl.Series(["2026-12-01T10:00:00Z"] * 2, dtype=pl.String)
+    found = held(*rows(before="3", since="3")).with_columns(
+        author=pl.lit(None, pl.String), changed_by=pl.lit(None, pl.String), changed_at=at
+    )
+    await stage.checker.show(check, found)
+    await stage.checker.end_check(check, doubt=True)
+    assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("since", "4")]
+    stage.mirror.close()

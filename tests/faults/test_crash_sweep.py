@@ -33,7 +33,6 @@ MASS = Drop(
     text="part,mass\nP-1,0.10\nP-2,1e-7\nP-1,0.11\n",
     entries=(("P-1", "0.10"), ("P-2", "1e-7"), ("P-1", "0.11")),
 )
-RUN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.0}\n{"part":"P-2","mass":null}\n', entries=(("P-3", "7.0"),))
 BAD = Drop(name="bad.csv", text="part,mass\n,1\nP-4,4,four\nP-5,5\n", entries=(("P-5", "5"),), bad=2)
 MASS_AGAIN = Drop(
     name="mass.csv",
@@ -41,7 +40,6 @@ MASS_AGAIN = Drop(
     entries=(("P-1", "0.12"), ("P-2", "1e-7"), ("P-1", "0.13")),
 )
 MASS_SHORT = Drop(name="mass.csv", text="part,mass\nP-1,0.10\nP-6,6\n", entries=(("P-1", "0.10"), ("P-6", "6")))
-RUN_AGAIN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.00}\nno JSON\n', entries=(("P-3", "7.00"),), bad=1)
 
 
 @pytest.fixture
@@ -127,7 +125,7 @@ def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Del
 def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
     folder: Path, document: DocumentServer
 ) -> None:
-    assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 90
+    assert sweep(folder, document, (MASS, BAD), (MASS_AGAIN,)) > 60
 
 
 @pytest.mark.slow

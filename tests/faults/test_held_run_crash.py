@@ -11,6 +11,7 @@ from ingestd.core.guard import Guard
 from ingestd.core.record import Partition
 from ingestd.mirror.port import RunSummary, Snapshot
 from ingestd.mirror.rollback import RunSelection
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
 from tests.contract.mirror_intake import Row, entries, hashes
@@ -25,12 +26,14 @@ AFTER: list[Row] = [*BEFORE[:2], ("k2", "7"), ("k3", "7"), ("new", "7")]
 
 def read(mirror: SqliteMirror, rows: list[Row], version: int) -> RunSummary:
     state = mirror.intake.open_partition("pipe", PARTITION, SINK, "d")
-    known = state.snapshot().hashes if state.snapshot is not None else None
+    known = state.snapshot().hashes.series() if state.snapshot is not None else None
     new = rows if known is None else [row for row in rows if hashes([row])[0] not in known]
     run = mirror.intake.begin_run(state.id, snapshot=True, whole=known is None, guard=GUARD)
     cursor = {"version": version}
     mirror.intake.commit(run, entries=entries(new), records=len(new), rejects=(), cursor=cursor, facts={})
-    return mirror.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=hashes(rows)), deletes="remove")
+    return mirror.intake.finish_run(
+        run, cursor=cursor, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="remove"
+    )
 
 
 def deliver(mirror: SqliteMirror, service: dict[str, str | None]) -> None:

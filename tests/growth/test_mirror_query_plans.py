@@ -56,6 +56,7 @@ READS_ALL = {
     "refusals_forget": "at start; the table is bounded by what is rejected",
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "staging_clear_all": "at start; the entries of interrupted runs and, in a subquery, the held runs",
+    "partitions_acknowledgeable": "in a copy of the state file, the partitions that are not acknowledged (a partial index)",
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
     "entries_before": "the entries of a partition, once at the end of a run that the guard would hold if it had few entries",
     # -- at the first adoption of a sink, once
@@ -68,6 +69,7 @@ READS_ALL = {
     "entries_of_sink": "a number up to a limit, for the page of a pipeline",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
     "pipeline_last_runs": "of each pipeline: the newest partition in the order of an index, and whether it is rejected",
+    "partition_withheld": "at most one row of each table (one by a partial index)",
     "partition_is_rejected": "at most one row (a partial index), and only for a partition with a held run",
     "status_run": "one run, and whether its partition is rejected: at most one row (a partial index)",
     "status_reading": "for `status`: the runs of one partition, the newest first, until one had records",
@@ -85,6 +87,7 @@ READS_ALL = {
     "held_list": "a person's list: at most one run of each partition, which the guard holds",
     "check_entries": "a total of what was read back",
     "check_counts": "a total of what was found",
+    "check_holds": "whether there is any: the first row ends it",
     "rejected_selected": "a person's selection by text or pattern; pages continue after the last id",
     "rejections_newest": "the newest, to a limit, in the order of the primary key",
     "drift_checks": "a row for each sink, and the first partition that writes to it",
@@ -157,6 +160,7 @@ READS_ALL = {
     "dropped_until": "a page, to a limit, in the order of the primary key",
     "gone_clear": "deletes what it reads, a page of what one check of the sink has noted",
     "check_compare": "compares a whole sink",
+    "check_pending": "compares the pending entries of a whole sink, once after a take-over",
     "check_added": "compares a whole sink",
     "check_unnamed": "compares a whole sink",
     "check_findings": "what a comparison has found",
@@ -207,7 +211,7 @@ POLLED = ("status_pipelines", "rejected_by_pipeline", "rejected_total")
 """Totals that a monitoring system asks for every few seconds, as metrics or for the health of the daemon."""
 
 _STEP = re.compile(
-    r"(?P<verb>SCAN|SEARCH) (?P<table>[\w.]+)(?: USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?"
+    r"(?P<verb>SCAN|SEARCH) (?P<table>[\w.]+)(?: EXISTS)?(?: USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?"
     r"(?:INDEX \w+|PRIMARY KEY|INTEGER PRIMARY KEY))?(?: \((?P<terms>.*)\))?"
 )
 

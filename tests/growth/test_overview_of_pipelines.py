@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import NOTICE, Partition
@@ -16,11 +14,12 @@ from ingestd.daemon.pipeline_states import SourceNotices
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.web.event_counts import EventCounts
 from ingestd.web.pages import PageContents
 from tests.contract.mirror_intake import entries, hashes
-from tests.support.work_counter import RATIO
+from tests.support.work_counter import RATIO, Work, counting_instructions
 
 N: Final = 50
 
@@ -56,7 +55,7 @@ def _fill(configuration: Configuration) -> None:
             mirror.intake.commit(
                 run, entries=entries(rows), records=1, rejects=(), cursor={}, facts={NOTICE: "It was guessed."}
             )
-            mirror.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
+            mirror.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="keep")
 
 
 def _steps(folder: Path, count: int) -> int:
@@ -78,23 +77,11 @@ def _steps(folder: Path, count: int) -> int:
         activity=EventCounts().activity,
     )
     pages.overview()
-    steps = 0
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal steps
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        steps += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
+    with counting_instructions(work := Work()):
         content = pages.overview()
-    finally:
-        sys.settrace(before)
     rows = content.values["rows"]
-    assert [(row.waiting, len(row.notices)) for row in rows] == [(1, 2)] * count
-    return steps
+    assert [(row.waiting, len(row.notices)) for row in rows] == [({"unstable": 1}, 2)] * count
+    return sum(work.counts().values())
 
 
 def test_the_overview_of_four_times_as_many_pipelines_needs_about_four_times_the_steps(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from tests.support.scripted_source import Row, Script
 from tests.support.work_counter import Growth
 
 ROWS = 1_000
+SMALL = 300
+"""Rows of a case with small pieces, which are as many pieces as the other cases have or more."""
 FILES = 64
 
 Act = Callable[[CountedPipeline, int], Awaitable[None]]
@@ -236,8 +238,8 @@ async def pending_segments(pipeline: CountedPipeline, count: int) -> None:
             "UPDATE entry SET segment = ? + CAST(substr(key, length('part-') + 1) AS INTEGER)", (newest + 1,)
         )  # fmt: skip
         connection.execute(
-            "INSERT INTO segment (id, sink, partition, kind, items, live, bytes, body)"
-            " SELECT segment, sink, partition, 'create', 1, 1, 80, CAST(json_array("
+            "INSERT INTO segment (id, sink, partition, kind, items, live, bytes, run, row_steps, body)"
+            " SELECT segment, sink, partition, 'create', 1, 1, 80, 0, X'', CAST(json_array("
             " json_object('key', key, 'value', value, 'dataType', data_type)) AS BLOB) FROM entry"
         )
         connection.execute("DELETE FROM segment WHERE id <= ?", (newest,))
@@ -274,14 +276,14 @@ CASES = [
     Case(
         name="repeated keys again", prepare=repeated_keys_known, act=repeated_keys_again, columns=("a", "b"), size=900
     ),
-    Case(name="retry of all rejected", prepare=all_rejected, act=retry_of_all, piece=4),
+    Case(name="retry of all rejected", prepare=all_rejected, act=retry_of_all, size=SMALL, piece=4),
     Case(name="retry of all records", prepare=unaddressed, act=retry_of_records, piece=4),
-    Case(name="rejected records vanish", prepare=unaddressed, act=rejected_vanish, piece=2),
+    Case(name="rejected records vanish", prepare=unaddressed, act=rejected_vanish, size=SMALL, piece=2),
     Case(name="drift check and repair", prepare=changed_by_others, act=check_and_repair),
     Case(name="small files", prepare=nothing, act=small_files, size=FILES),
     Case(name="small files of the same keys", prepare=nothing, act=small_files_of_same_keys, size=FILES),
     Case(name="acknowledged one by one", prepare=nothing, act=acknowledged_one_by_one, size=100),
-    Case(name="one file read often", prepare=nothing, act=read_often, size=FILES),
+    Case(name="one file read often", prepare=nothing, act=read_often, size=FILES // 2),
     Case(name="pending segments at start", prepare=pending_segments, act=start_and_deliver, size=2_500),
     Case(name="adoption of a large sink", prepare=known_to_the_service, act=adoption),
 ]

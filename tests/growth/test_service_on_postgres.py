@@ -13,11 +13,11 @@ import httpx
 import psycopg
 import pytest
 
+from ingestd.process.postgres_address import postgres_address
 from tests.support.postgres_databases import Databases, databases
 from workspaced.app import running
 from workspaced.security import key_store as access
 from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.address import postgres_address
 from workspaced.storage.factory import transact
 
 N: Final = 2_000

@@ -139,7 +139,7 @@ class MirrorModel(RuleBasedStateMachine):
         has_effect = before != made
         is_new = self.contract is not None and any("extra" in row for row in self.script.contents[partition].rows)
         limits = ((removed, self.guard.removed_percent), (changed, self.guard.changed_percent))
-        beyond = any(limit and count * 100 > limit * len(before) for count, limit in limits)
+        beyond = any(limit and count and count * 100 >= limit * len(before) for count, limit in limits)
         is_empty = bool(self.guard.empty and before and not self.script.contents[partition].rows)
         return (is_new and has_effect) or is_empty or (beyond and len(before) >= self.guard.minimum)
 
@@ -153,10 +153,9 @@ class MirrorModel(RuleBasedStateMachine):
         for name in [name for name in self.script.contents if name in self.unread]:
             digest = MAPPINGS[self.mapping].digest
             digest = self.contract.digest_with(digest) if self.contract is not None else digest
-            is_withheld = (
-                self.mirror.intake.open_partition(self.pipeline, Partition(name=name), SINK, digest).withheld
-                is not None
-            )
+            # As the source names it: the kind is stored, and a rollback keeps it for the approval of the run.
+            partition = Partition(name=name, deletes=self.script.deletes)
+            is_withheld = self.mirror.intake.open_partition(self.pipeline, partition, SINK, digest).withheld is not None
             assert is_withheld or name not in held
             if is_withheld:
                 self.withheld[name] = (held[name], self.made(name)) if name in held else None
@@ -610,4 +609,30 @@ def test_a_reading_writes_what_an_approval_leaves_open() -> None:
     state.the_sink_is_adopted(strange={"b": "", "c": "1", "d": "1"})
     state.approve(0)
     assert state.mirror.status.held_runs() == []
+    state.teardown()
+
+
+def test_an_approved_run_that_was_rolled_back_removes_its_entries_again() -> None:
+    state = MirrorModel()
+    state.start(deletes="remove", batch_rows=1, guard=GUARDS[0], contract=None)
+    a, b = ({"k": key, "v": "1", "other": "1"} for key in "ab")
+    state.write_and_read(name=0, rows=[a, b], extra=False)
+    state.write_and_read(name=0, rows=[b], extra=False)
+    state.roll_back(crashes=False)
+    state.approve(0)
+    state.drain()
+    assert state.service == {"b": "1"}
+    state.teardown()
+
+
+def test_an_approved_empty_reading_is_not_held_again() -> None:
+    """The source is written again while its run is held. A key with two values had the whole source mapped."""
+    state = MirrorModel()
+    state.start(deletes="keep", batch_rows=1, guard=GUARDS[1], contract=None)
+    state.write_and_read(name=0, rows=[{"k": "d", "v": value, "other": ""} for value in ("2", "")], extra=False)
+    state.write_and_read(name=0, rows=[], extra=False)
+    state.write_and_read(name=0, rows=[], extra=False)
+    assert state.withheld
+    state.approve(which=0)
+    state.read()
     state.teardown()

@@ -17,6 +17,7 @@ from workspaced.security.permissions import ROLES
 from workspaced.settings.environment import settings_from
 from workspaced.settings.model import HistorySettings, Limits, WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
+from workspaced.storage.blobs.address import BucketAddress
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
@@ -24,6 +25,7 @@ ROLES_TABLE = re.compile(r"(?<=<!-- roles: begin -->\n).*?(?=<!-- roles: end -->
 VARIABLES = re.compile(r"^\| `(WORKSPACED_[A-Z_]+)` \| (.*?) ?\| .+ \|$", re.MULTILINE)
 DEADLINE_SECONDS = 110
 
+BUCKET = BucketAddress(bucket="files")
 # Variables of the command line, and those with their own format: the text of their defaults on the page.
 OTHERS = {
     "DATABASE_URL": "",
@@ -32,6 +34,13 @@ OTHERS = {
     "TLS_CERTIFICATE": "",
     "TLS_KEY": "",
     "ENCRYPTION_KEY": "",
+    "LOST_ENCRYPTION_KEY": "",
+    "BLOBS": "",
+    "BLOBS_ENDPOINT": "",
+    "BLOBS_REGION": BUCKET.region,
+    "BLOBS_PATH_STYLE": str(BUCKET.path_style).lower(),
+    "BLOBS_CREDENTIALS": "",
+    "BLOBS_SECONDS": str(BUCKET.seconds),
     "PUBLIC_URL": "",
     "TRUSTED_PROXIES": "",
     "VISIBLE_ID_PREFIX": "SNK",
@@ -119,7 +128,10 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
 
 
 def test_the_default_of_each_variable_is_read_as_the_default() -> None:
-    ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "ADMIN_HOST", "ADMIN_PORT", "TLS_CERTIFICATE", "TLS_KEY")}
+    ours = {
+        f"WORKSPACED_{name}"
+        for name in ("BLOBS", "DATABASE_URL", "ADMIN_HOST", "ADMIN_PORT", "TLS_CERTIFICATE", "TLS_KEY")
+    }
     given = {name: text for name, text in VARIABLES.findall(PAGE) if name not in ours}
     prefix = given.pop("WORKSPACED_VISIBLE_ID_PREFIX")
     assert settings_from(given, data=Path("data")) == WorkspacedSettings(data=Path("data"))

@@ -34,11 +34,8 @@ def change_entries(service: OtherProgram) -> None:
     service.add("note by Ada", "9")
 
 
-@pytest.mark.parametrize("kind", ["service", "workspaced"])
-def test_drift_is_reported_and_repaired_by_the_running_daemon(
-    tmp_path: Path, request: pytest.FixtureRequest, kind: str
-) -> None:
-    service: OtherProgram = request.getfixturevalue(kind)
+def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, workspaced: OtherProgram) -> None:
+    service = workspaced
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     with folder.daemon("--log-level", "debug") as daemon:
@@ -56,7 +53,10 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(
         )
         assert "  service   no entry, removed by others; known since 20" in folder.here("trace", "00418.mass").stdout
         assert "  service " not in folder.here("trace", "00419.mass").stdout
-        assert "note by Ada is of another program; no source names it" in folder.here("trace", "note by Ada").stdout
+        assert (
+            "note by Ada was written by another program; no source names it"
+            in folder.here("trace", "note by Ada").stdout
+        )
         (shown,) = json.loads(folder.here("trace", "00417.mass", "--json").stdout)
         assert (shown["value"], shown["service"]["found"], shown["service"]["what"]) == ("0.10", "0.11", "changed")
         assert abs(shown["service"]["changed_at"] - shown["service"]["since"]) < 600
@@ -138,7 +138,7 @@ def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: 
 
 @pytest.mark.parametrize(
     ("kind", "command"),
-    [("service", "drift --repair"), ("service", "sync"), ("service", "drift"), ("workspaced", "drift --repair")],
+    [("service", "sync"), ("service", "drift"), ("workspaced", "drift --repair")],
 )
 def test_a_deleted_sink_is_created_again_by_a_check(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str, command: str
@@ -154,7 +154,7 @@ def test_a_deleted_sink_is_created_again_by_a_check(
         when = "now" if "--repair" in command else "by the next run or sync"
         assert (
             run.stdout
-            == f"Budget in Bench: the service no longer has it. It is created again with all its entries {when}.\n"
+            == f"Budget in Bench: the service no longer has this sink. It is created again with all its entries {when}.\n"
         )
     if command == "drift":
         assert folder.here("status").stdout.splitlines()[1] == "3 pending, 0 rejected."
@@ -178,6 +178,19 @@ def test_the_daemon_creates_a_deleted_sink_at_a_scheduled_check_and_at_its_start
         daemon.wait_for("sink_created", entries=3)
         assert daemon.stop() == 0
     assert service.values() == DELIVERED
+
+
+def test_a_daemon_fills_the_workspace_of_a_service_with_a_new_database_although_nothing_is_pending(
+    tmp_path: Path, workspaced: OtherProgram
+) -> None:
+    folder = Folder(tmp_path, workspaced)
+    folder.write(BUDGET)
+    assert folder.here("sync").returncode == 0
+    workspaced.replace_workspace()  # with the label of the former one
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("sink_created", entries=3)
+        assert daemon.stop() == 0
+    assert workspaced.values() == DELIVERED
 
 
 def test_a_sink_without_deliveries_has_no_drift(tmp_path: Path, service: OtherProgram) -> None:

@@ -148,7 +148,7 @@ def test_a_key_that_repeats_is_never_proposed_and_a_given_one_is_reported(
     chosen = here(tmp_path, "init", *words, "--output", "bench.yaml", "--key", "bench", INGESTD_API_KEY=key)
     assert chosen.returncode == 0, chosen.stderr
     assert "1 record of the sample repeats the key of an earlier one." in chosen.stderr
-    assert "# In the sample 1 record had the key of an earlier one" in (tmp_path / "bench.yaml").read_text(
+    assert "# In the sample 1 record had the key of an earlier record" in (tmp_path / "bench.yaml").read_text(
         encoding="utf-8"
     )
 
@@ -205,7 +205,7 @@ def test_ordinary_words_of_a_message_are_not_masked(tmp_path: Path, service: tup
     url, key = service
     (tmp_path / "runs.xyz").write_text("run,mass\n1,0.10\n", encoding="utf-8")
     done = here(tmp_path, "init", "--yes", "--url", url, "--sample", "runs.xyz", INGESTD_API_KEY=key)
-    assert (done.returncode, "its suffix is none of .csv" in done.stderr) == (5, True), done.stderr
+    assert (done.returncode, "its suffix must be one of .csv" in done.stderr) == (5, True), done.stderr
 
 
 def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str, str]) -> None:

@@ -35,7 +35,7 @@ def masses(scene: PlanScene) -> dict[str, str | None]:
 def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scene: PlanScene) -> None:
     paused = scene.here("pause", "parts")
     assert paused.stdout == (
-        "Pipeline parts is paused: its source is not read, and nothing of it is sent (0 pending entries) until "
+        "Pipeline parts is paused: its source is not read, and its entries are not sent (0 pending entries) until "
         "'ingestd resume parts'. Requests in flight end.\n"
     )
     scene.write_parts({**PARTS, "a": "9"})
@@ -51,8 +51,8 @@ def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scen
     (found,) = json.loads(scene.here("status", "--json").stdout)["paused"]
     assert (found["pipeline"], found["by"], found["pending"]) == ("parts", getpass.getuser(), 0)
     assert scene.here("resume", "parts").stdout == (
-        "Pipeline parts is resumed, with 0 pending entries.\nNo daemon runs. The next run or sync reads it and sends its "
-        "pending entries.\n"
+        "Pipeline parts is resumed, with 0 pending entries.\nNo daemon runs. "
+        "The next run or sync reads the pipeline and sends its pending entries.\n"
     )
     assert scene.here("sync").returncode == 0
     assert masses(scene)["a.mass"] == "9"
@@ -92,7 +92,7 @@ def test_a_pause_is_repeatable_and_names_unknown_pipelines(scene: PlanScene) -> 
     unknown = scene.here("pause", "part")
     assert (unknown.returncode, unknown.stderr) == (1, "There is no pipeline 'part'. Did you mean 'parts'?\n")
     assert scene.here("run", "parts").returncode == 75
-    assert "Without one, 'ingestd sync parts' reads the pipeline now." in scene.here("run", "parts").stderr
+    assert "Without a daemon, 'ingestd sync parts' reads the pipeline now." in scene.here("run", "parts").stderr
 
 
 def test_the_pause_of_a_pipeline_that_is_not_configured_any_more_can_be_ended(scene: PlanScene) -> None:

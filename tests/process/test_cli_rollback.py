@@ -136,7 +136,7 @@ def test_a_log_is_rolled_back_but_not_held(folder: Folder, service: OtherProgram
 
 def test_what_cannot_be_rolled_back_is_refused(folder: Folder) -> None:
     assert folder.here("rollback", "99", "--yes").stderr == (
-        "There is no run 99. The page of a pipeline and the log name the runs; old ones are deleted.\n"
+        "There is no run 99. The page of a pipeline and the log name the runs; old runs are deleted.\n"
     )
     for words, sentence in (
         ((), "Name a run or use --since TIME."),

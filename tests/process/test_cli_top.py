@@ -111,7 +111,7 @@ def test_in_a_pipe_one_screen_is_printed_as_text(folder: Folder) -> None:
     folder.write("part,mass\n00417,0.10\n")
     assert folder.here("sync").returncode == 0
     for words in (("top",), ("top", "--once")):
-        run = folder.run(*words)
+        run = folder.here(*words)
         assert (run.returncode, run.stderr) == (0, "")
         assert "\x1b" not in run.stdout
         assert re.search(r"^budget +ok +- +0 +\d+s$", run.stdout, re.MULTILINE)

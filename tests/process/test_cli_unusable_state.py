@@ -25,14 +25,28 @@ LOOKING = (
 )  # fmt: skip
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = f"""\
+WITHOUT_RIGHTS = """\
 import json, pathlib, sys
-from tests.support.daemon_process import here
-folder = pathlib.Path(sys.argv[1])
-found = [(verb, here(folder, *verb)) for verb in {[*LOOKING, ["run"], ["sync"]]}]
-print(json.dumps([(verb, run.returncode, run.stdout + run.stderr) for verb, run in found]))
+from tests.process.test_cli_unusable_state import results
+print(json.dumps(results(pathlib.Path(sys.argv[1]))))
 """
-"""Run each command in one process, which has the rights of this test."""
+
+
+def results(folder: Path) -> list[tuple[list[str], int, str]]:
+    """Return the exit code and the output of each command."""
+    found = [(verb, here(folder, *verb)) for verb in (*LOOKING, ["run"], ["sync"])]
+    return [(verb, run.returncode, run.stdout + run.stderr) for verb, run in found]
+
+
+def without_rights(folder: Path) -> list[tuple[list[str], int, str]]:
+    rights = "-dac_override,-dac_read_search"
+    prefix = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", WITHOUT_RIGHTS, str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [tuple(one) for one in json.loads(done.stdout)]
 
 
 def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: DocumentServer) -> None:
@@ -61,7 +75,6 @@ def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: Doc
 def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, server: DocumentServer, kind: str) -> None:
     write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var" / "ingestd.db"
-    prefix: list[str] = []
     if kind == "not a folder":
         state.parent.write_text("")
     elif kind == "folder":
@@ -75,16 +88,11 @@ def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, ser
     if kind == "unwritable":
         state.parent.chmod(0o555)
         state.chmod(0o444)
-        if os.geteuid() == 0:
-            # Root may write anywhere, unless it drops this capability.
-            rights = "-dac_override,-dac_read_search"
-            prefix = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
     failed = 0
-    done = subprocess.run(
-        [*prefix, sys.executable, "-c", COMMANDS, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    for verb, code, said in json.loads(done.stdout):
+    # Root may write anywhere, unless it drops this capability.
+    for verb, code, said in (
+        without_rights(tmp_path) if kind == "unwritable" and os.geteuid() == 0 else results(tmp_path)
+    ):
         assert "Traceback" not in said, (verb, said)
         assert "unexpected error" not in said, (verb, said)
         if code == 74:
@@ -131,17 +139,9 @@ def test_why_of_an_undecodable_name_is_a_sentence(tmp_path: Path, server: Docume
     (tmp_path / "drop").mkdir()
     Path(os.fsdecode(name)).write_text("n\n1\n")
     command: list[str | bytes] = [sys.executable, "-m", "ingestd", "why", name, "-c", str(config)]
-
-    def ask() -> str:
-        run = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, check=False)
-        assert b"Traceback" not in run.stderr, run.stderr
-        return (run.stdout + run.stderr).decode()
-
-    assert "m\\xe4rz.csv" in ask()
-    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-        manager.wait_for("READY")
-        assert "m\\xe4rz.csv" in ask()
-        assert daemon.stop() == 0
+    run = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, check=False)
+    assert b"Traceback" not in run.stderr, run.stderr
+    assert "m\\xe4rz.csv" in (run.stdout + run.stderr).decode()
 
 
 @pytest.mark.parametrize("end", ["killed", "gone before the response"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon_process import here, ingestd, running_daemon, write_configuration
+from tests.support.daemon_process import DEADLINE_SECONDS, here, running_daemon, write_configuration
 from tests.support.document_server import Delay, DocumentServer
 
 
@@ -24,7 +24,7 @@ def test_a_signal_waits_for_the_request_in_flight_and_its_acknowledgement(
         manager.wait_for("READY")
         while not server.writes():
             server.arrived.clear()
-            assert server.writes() or server.arrived.wait(10)
+            assert server.writes() or server.arrived.wait(DEADLINE_SECONDS)
         assert daemon.stop(number) == 0
         assert (daemon.events[-1]["event"], daemon.events[-1]["pending"]) == ("daemon_stopped", 0)
     assert len(server.writes()) == 1
@@ -39,7 +39,7 @@ def test_shutdown_waits_for_an_unresponsive_service_until_the_drain_limit(
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         while not server.writes():
             server.arrived.clear()
-            assert server.writes() or server.arrived.wait(10)
+            assert server.writes() or server.arrived.wait(DEADLINE_SECONDS)
         began = time.monotonic()
         assert daemon.stop(signal.SIGTERM, seconds=10) == 0
         assert 1 < time.monotonic() - began < 8.5
@@ -82,7 +82,7 @@ def test_a_second_daemon_on_the_state_file_is_rejected_with_the_pid_of_the_first
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY")
         for verb in ("run", "sync"):
-            second = ingestd(tmp_path, verb, "-c", str(config))
+            second = here(tmp_path, verb, "-c", str(config))
             assert second.returncode == 75
             assert f"is in use by process {daemon.process.pid}" in second.stderr
         assert daemon.stop() == 0
@@ -108,7 +108,7 @@ def test_an_invalid_state_file_is_rejected_and_unchanged(tmp_path: Path, server:
     state = tmp_path / "var/ingestd.db"
     state.parent.mkdir()
     state.write_bytes(b"No database, " * 1000)
-    run = ingestd(tmp_path, "run", "-c", str(config))
+    run = here(tmp_path, "run", "-c", str(config))
     assert run.returncode == 74
     assert str(state) in run.stderr
     assert "Traceback" not in run.stderr

@@ -25,7 +25,7 @@ from tests.support.private_servers import mariadb_connection, mariadb_server
 from tests.support.table_writers import Writers
 from tests.support.workspaced_process import WorkspaceService, new_key
 
-ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "3"))
 CONFIGURATION = ("-c", "ingestd.yaml")
 DEADLINE_SECONDS = 60.0
 WAITING = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -18,7 +19,7 @@ from tests.support.daemon_process import Daemon, environment, here
 from tests.support.mosquitto import Mosquitto, mosquitto
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
-KILLS = int(os.environ.get("INGESTD_MQTT_KILLS", "5"))
+KILLS = int(os.environ.get("INGESTD_MQTT_KILLS", "3"))
 UPDATES = 5_000
 KEYS = 100
 
@@ -74,3 +75,31 @@ def test_every_message_arrives_although_the_daemon_is_killed_again_and_again(tmp
         assert done.returncode == 0, done.stdout + done.stderr
         assert service.plain_values("Values") == wanted
         assert len(wanted) == KEYS + UPDATES // 20 + 1
+
+
+@pytest.mark.timeout(240)
+def test_messages_that_wait_for_their_delivery_survive_the_loss_of_the_host_and_its_disk(tmp_path: Path) -> None:
+    with mosquitto() as broker, RecordedWorkspaced(tmp_path / "workspaced") as service:
+        source = {
+            "connector": "mqtt", "url": broker.url, "topics": [{"filter": "bench/{channel}"}], "sync_seconds": 1,
+            "client_id": "bench-north", "acknowledge": "delivered",
+        }  # fmt: skip
+        entries = {"key": "{mqtt.part.channel}", "value": "{value}"}
+        service.write_configuration(tmp_path, {"name": "bench", "source": source, "entries": entries}, label="Values")
+        assert here(tmp_path, "sync").returncode == 0  # makes the session
+        wanted = {f"c{number}": str(number) for number in range(300)}
+        with broker.publisher() as client:
+            for channel, value in wanted.items():
+                client.publish(f"bench/{channel}", value, qos=1).wait_for_publish(60)
+        for _ in range(2):
+            daemon = Daemon(["ingestd", "run"], env=environment(tmp_path), cwd=tmp_path)
+            try:
+                daemon.wait_for("partition_read")
+                assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL, "\n".join(daemon.lines[-30:])
+            finally:
+                daemon.close()
+            for file in tmp_path.glob("ingestd.db*"):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+        done = here(tmp_path, "sync")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert service.plain_values("Values") == wanted

@@ -8,18 +8,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.postgres_databases import Databases, databases
+from tests.support.postgres_databases import Databases
 from tests.support.workspaced_process import WorkspaceService, new_key
-
-
-@pytest.fixture(scope="module")
-def postgres_databases() -> Iterator[Databases]:
-    with databases() as made:
-        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"], autouse=True)
@@ -31,6 +26,7 @@ def _database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     made: Databases = request.getfixturevalue("postgres_databases")
     with made.migrated() as url:
         monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
+        monkeypatch.setenv("WORKSPACED_STREAMS", "2")  # so that the server permits the connections of eight processes
         yield
 
 
@@ -49,20 +45,18 @@ def test_eight_processes_that_create_50_sinks_each_give_400_serials_without_gap_
             opened = [starting.submit(WorkspaceService, data) for _ in range(8)]
         services = [stack.enter_context(future.result()) for future in opened]
         clients = [stack.enter_context(service.client(key)) for service in services]
-        workspace = clients[0].post("/v1/workspace", json={"label": "w"}).json()["id"]
-        path = f"/v1/workspace/{workspace}/data-sink"
 
-        def create(http: httpx.Client) -> int:
+        def create(http: httpx.Client, path: str) -> Any:
             # On a slow machine the file may be locked for longer than a request waits: 503, and nothing is stored.
-            while (response := http.post(path, json={"label": "s"})).status_code == 503:
+            while (response := http.post(path, json={"label": "w"})).status_code == 503:
                 continue
             assert response.status_code == 201, response.text
-            return int(response.json()["serial"])
+            return response.json()
 
+        path = f"/v1/workspace/{create(clients[0], '/v1/workspace')['id']}/data-sink"
         with ThreadPoolExecutor(8) as pool:
-            made = [
-                serial for part in pool.map(lambda http: [create(http) for _ in range(50)], clients) for serial in part
-            ]
+            parts = pool.map(lambda http: [create(http, path)["serial"] for _ in range(50)], clients)
+            made = [serial for part in parts for serial in part]
     assert sorted(made) == list(range(1, 401))
 
 

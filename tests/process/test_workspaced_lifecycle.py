@@ -6,6 +6,8 @@ import signal
 import socket
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -15,11 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key, workspaced
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_with_exit_code_0(tmp_path: Path, number: int) -> None:
+def test_ctrl_c_ends_it_cleanly_with_exit_code_0(tmp_path: Path) -> None:
     with WorkspaceService(tmp_path / "data") as service:
         assert httpx.get(f"{service.url}/readyz").status_code == 200
-        assert service.stop(number) == 0
+        assert service.stop(signal.SIGINT) == 0
         assert [event["event"] for event in service.events] == [
             "service_listening",
             "service_stopping",
@@ -28,11 +29,14 @@ def test_a_signal_ends_it_cleanly_with_exit_code_0(tmp_path: Path, number: int) 
         assert service.events[0]["url"] == service.url
 
 
-def test_a_request_in_flight_gets_its_response_before_the_exit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_request_in_flight_gets_its_response_before_the_exit_unless_a_second_signal_comes(
+    tmp_path: Path, signals: int
+) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
-    with WorkspaceService(tmp_path / "data") as service:
+    with WorkspaceService(tmp_path / "data", environment={"WORKSPACED_STALL_SECONDS": "600"}) as service:
         host, port = service.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
             wire.sendall(
@@ -42,9 +46,29 @@ def test_a_request_in_flight_gets_its_response_before_the_exit(tmp_path: Path) -
             assert wire.recv(4096).startswith(b"HTTP/1.1 100 ")  # so the request is in flight
             service.process.send_signal(signal.SIGTERM)
             wait_until_refused(host, int(port))
-            wire.sendall(body)
-            assert wire.recv(65_536).startswith(b"HTTP/1.1 201 ")
+            if signals == 2:
+                service.process.send_signal(signal.SIGTERM)
+                with suppress(ConnectionResetError):
+                    assert wire.recv(65_536) == b""
+            else:
+                wire.sendall(body)
+                assert wire.recv(65_536).startswith(b"HTTP/1.1 201 ")
         assert service.process.wait(DEADLINE_SECONDS) == 0
+
+
+def test_a_draining_service_is_not_ready_but_serves_until_its_time_is_over_or_a_second_signal(tmp_path: Path) -> None:
+    # contract P5
+    key = new_key(tmp_path / "data")
+    with WorkspaceService(tmp_path / "data", environment={"WORKSPACED_DRAIN_SECONDS": "600"}) as service:
+        service.process.send_signal(signal.SIGTERM)
+        service.wait_for_event(event="service_stopping")
+        refused = httpx.get(f"{service.url}/readyz")
+        assert (refused.status_code, refused.json()["code"]) == (503, "stopping")
+        with service.client(key) as http:
+            assert http.post("/v1/workspace", json={"label": "w"}).status_code == 201
+            assert service.stop() == 0
+    with WorkspaceService(tmp_path / "data", environment={"WORKSPACED_DRAIN_SECONDS": "0.1"}) as service:
+        assert service.stop() == 0
 
 
 def wait_until_refused(host: str, port: int) -> None:
@@ -130,7 +154,7 @@ def test_an_unwritable_folder_is_reported_in_one_sentence(tmp_path: Path) -> Non
     assert refused.returncode == 78
     assert refused.stderr == (
         f"workspaced: The folder {tmp_path}/file/data/blobs can't be used (Not a directory). "
-        "Give a data folder that this user may write to.\n"
+        "Give a folder that this user may write to.\n"
     )
 
 
@@ -138,11 +162,12 @@ def test_a_database_of_a_newer_version_is_rejected_and_unchanged(tmp_path: Path)
     # contract P3
     new_key(tmp_path)
     database = sqlite3.connect(tmp_path / "workspaced.db")
-    database.execute("PRAGMA user_version = 9999")
+    database.execute("INSERT INTO schema_step (number, oldest_program, at) VALUES (9999, 9999, 0)")
+    database.commit()
     refused = workspaced("serve", "--data", str(tmp_path), "--port", "0")
     assert refused.returncode == 78
-    assert "was written by a newer workspaced (schema 9999;" in refused.stderr
-    assert database.execute("PRAGMA user_version").fetchone() == (9999,)
+    assert "was written by a newer workspaced: it has schema 9999" in refused.stderr
+    assert database.execute("SELECT max(number) FROM schema_step").fetchone() == (9999,)
     database.close()
 
 
@@ -152,31 +177,33 @@ def test_a_file_that_is_no_database_is_rejected(tmp_path: Path) -> None:
     assert (refused.returncode, len(refused.stderr.splitlines())) == (78, 1)
 
 
-def test_a_limit_from_the_environment_is_announced_and_enforced(tmp_path: Path) -> None:
-    key = new_key(tmp_path / "data")
-    with (
-        WorkspaceService(tmp_path / "data", environment={"WORKSPACED_BULK_ITEMS": "2"}) as service,
-        service.client(key) as http,
-    ):
-        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
-        created = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})
-        assert created.headers["X-Bulk-Mass"] == "max-items=2, max-bytes=16777216"
-        items = [{"key": key, "value": "v"} for key in "abc"]
-        assert http.post(f"{created.headers['Location']}/mass", json=items).status_code == 400
-        assert http.post(f"{created.headers['Location']}/mass", json=items[:2]).status_code == 200
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a service with a limit from the environment."""
+    data = tmp_path_factory.mktemp("limited") / "data"
+    key = new_key(data)
+    with WorkspaceService(data, environment={"WORKSPACED_BULK_ITEMS": "2"}) as service, service.client(key) as client:
+        yield client
 
 
-def test_a_204_response_has_no_body_and_no_content_length(tmp_path: Path) -> None:
+def test_a_limit_from_the_environment_is_announced_and_enforced(http: httpx.Client) -> None:
+    workspace = http.post("/v1/workspace", json={"label": "limited"}).json()["id"]
+    created = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})
+    assert created.headers["X-Bulk-Mass"] == "max-items=2, max-bytes=16777216"
+    items = [{"key": key, "value": "v"} for key in "abc"]
+    assert http.post(f"{created.headers['Location']}/mass", json=items).status_code == 400
+    assert http.post(f"{created.headers['Location']}/mass", json=items[:2]).status_code == 200
+
+
+def test_a_204_response_has_no_body_and_no_content_length(http: httpx.Client) -> None:
     # contract G11
-    key = new_key(tmp_path / "data")
-    with WorkspaceService(tmp_path / "data") as service, service.client(key) as http:
-        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
-        sink = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"]
-        head = http.head(sink)
-        assert (head.status_code, head.content, head.headers["Content-Type"]) == (200, b"", "application/json")
-        assert "Transfer-Encoding" not in head.headers
-        http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
-        for method, path in (("PATCH", sink), ("DELETE", f"{sink}/k"), ("DELETE", sink)):
-            response = http.request(method, path, json={"label": "x"})
-            assert (response.status_code, response.headers["Content-Length"], response.content) == (200, "0", b"")
-            assert "Content-Type" not in response.headers
+    workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+    sink = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"]
+    head = http.head(sink)
+    assert (head.status_code, head.content, head.headers["Content-Type"]) == (200, b"", "application/json")
+    assert "Transfer-Encoding" not in head.headers
+    http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+    for method, path in (("PATCH", sink), ("DELETE", f"{sink}/k"), ("DELETE", sink)):
+        response = http.request(method, path, json={"label": "x"})
+        assert (response.status_code, response.headers["Content-Length"], response.content) == (200, "0", b"")
+        assert "Content-Type" not in response.headers

@@ -134,7 +134,7 @@ def test_deleting_a_sink_ends_the_stream_with_a_message(running: Running, browse
         assert (kind, reported["sentence"]) == ("ended", "There is no such data sink in this workspace.")
 
 
-def test_the_number_of_open_streams_is_limited_and_a_closed_one_can_be_replaced(tmp_path: Path) -> None:
+def test_open_streams_are_limited_a_closed_one_can_be_replaced_and_none_delays_the_end(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_LIVE_STREAMS": "1"}
@@ -156,6 +156,9 @@ def test_the_number_of_open_streams_is_limited_and_a_closed_one_can_be_replaced(
         other = make_sink(http)
         with following(browser, other) as stream:
             assert stream.next()[0] == "entries"
+            service.process.send_signal(signal.SIGTERM)
+            assert stream.ended
+        assert service.process.wait(10) == 0
 
 
 def test_the_streams_of_one_key_do_not_exclude_other_users(tmp_path: Path) -> None:
@@ -187,17 +190,6 @@ def test_the_streams_of_one_key_do_not_exclude_other_users(tmp_path: Path) -> No
             elsewhere.cookies = other.cookies
             streams.append(stack.enter_context(following(elsewhere, sink)))
             assert [stream.next()[0] for stream in streams] == ["entries"] * 4
-
-
-def test_an_open_stream_does_not_delay_the_end_of_the_service(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    key = new_key(data)
-    with WorkspaceService(data) as service, service.client(key) as http, signed_in(service, key) as browser:
-        with following(browser, make_sink(http)) as stream:
-            stream.next()
-            service.process.send_signal(signal.SIGTERM)
-            assert stream.ended
-        assert service.process.wait(10) == 0
 
 
 def test_without_a_session_there_is_no_stream_and_the_log_contains_neither_key_nor_cookie(

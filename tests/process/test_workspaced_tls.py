@@ -40,7 +40,8 @@ def test_it_serves_https_with_the_newest_certificate_that_can_be_used(tmp_path: 
             shutil.copy(renewed, certificate)
             service.process.send_signal(signal.SIGHUP)
             assert (
-                "is not that of the certificate" in service.wait_for_event(event="certificate_not_reloaded")["reason"]
+                "does not belong to the certificate"
+                in service.wait_for_event(event="certificate_not_reloaded")["reason"]
             )
             assert served_certificate(service) != renewed.read_text()
             shutil.copy(renewed_key, key)
@@ -67,7 +68,7 @@ def test_it_serves_https_with_the_newest_certificate_that_can_be_used(tmp_path: 
         ("a.pem", "none.key", r"The file \S+/none.key can't be read \(No such file or directory\)."),
         ("a.key", "a.key", r"The file \S+/a.key has no certificate in PEM format."),
         ("a.pem", "a.pem", r"The file \S+/a.pem has no private key in PEM format."),
-        ("a.pem", "b.key", r"The key in \S+/b.key is not that of the certificate in \S+/a.pem."),
+        ("a.pem", "b.key", r"The key in \S+/b.key does not belong to the certificate in \S+/a.pem."),
         ("c.pem", "c.key", r"The key in \S+/c.key is encrypted. Give a key without a password, with mode 0600."),
     ],
 )

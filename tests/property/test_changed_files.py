@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.file import FileConnector, FileOptions
@@ -114,14 +114,13 @@ class Site:
         state = self.mirror.intake.open_partition(
             "pipe", Partition(name="parts.csv"), self.reader.sink, self.reader.digest
         )
-        found["snapshot"] = sorted(state.snapshot().hashes.to_list()) if state.snapshot is not None else []
+        found["snapshot"] = sorted(state.snapshot().hashes.series().to_list()) if state.snapshot is not None else []
         return found
 
     def entries(self) -> dict[str, str]:
         return {row[0]: row[1] for row in self.state()["entry"] if not row[3]}
 
 
-@settings(max_examples=60)
 @given(
     before=BODIES,
     steps=STEPS,

@@ -96,7 +96,7 @@ class TracedPipeline:
             assert all((one.delivered_at is not None) == (one.delivery == "delivered") for one in found)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(acts=ACTS, deletes=st.sampled_from(["keep", "remove"]))
 def test_the_former_values_are_those_of_a_dictionary(acts: list[Act], deletes: Literal["keep", "remove"]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingestd.core.address import SinkAddress
@@ -170,7 +170,6 @@ _SHARED: list[tuple[Any, ...]] = [("put", 1, "A", "1"), ("whole",), ("put", 0, "
 @example(steps=_SHARED, is_guarded=True)
 @example(steps=_TAKEN_OVER, is_guarded=False)
 @example(steps=_TAKEN_OVER, is_guarded=True)
-@settings(max_examples=100, deadline=None)
 @given(steps=st.lists(_STEPS, min_size=15, max_size=30), is_guarded=st.booleans())
 def test_a_complete_partial_reading_removes_what_no_row_produces(
     steps: list[tuple[Any, ...]], is_guarded: bool

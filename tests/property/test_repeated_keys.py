@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.core.address import SinkAddress
@@ -56,7 +56,6 @@ def repeated(rows: Rows) -> set[str]:
     return {key for key, value in rows if (key, "1" if value == "2" else "2") in rows}
 
 
-@settings(max_examples=50)
 @given(
     contents=st.lists(CONTENT, min_size=1, max_size=3),
     batch_rows=st.integers(1, 5),
@@ -87,7 +86,6 @@ def test_each_reading_names_both_locations_of_a_repeated_key(
             assert last == dict(rows)[key], "the last value is delivered"
 
 
-@settings(max_examples=50)
 @given(first=CONTENT, second=CONTENT, batch_rows=st.integers(1, 5), commit=st.integers(1, 6))
 def test_a_key_of_two_present_partitions_names_both(first: Rows, second: Rows, batch_rows: int, commit: int) -> None:
     first, second = ([*dict(rows).items()] for rows in (first, second))  # no key twice in one partition

@@ -45,9 +45,13 @@ class Readings:
         )  # fmt: skip
 
     def entries(self) -> list[tuple[Any, ...]]:
-        """Return all entries. Segments differ; so does the position of an equal record that is repeated in another commit."""
+        """Return all entries. Segments differ; so does the position of an equal record that is repeated in another commit.
+
+        A key that is repeated in another commit can have the pass read once more, so another run removes what vanished.
+        """
+        statement = "SELECT key, value, removed, iif(removed, 0, run), row_hash FROM entry ORDER BY key"
         with closing(sqlite3.connect(self._folder / "state.db")) as database:
-            return database.execute("SELECT key, value, removed, run, row_hash FROM entry ORDER BY key").fetchall()
+            return database.execute(statement).fetchall()
 
     def counts(self) -> list[tuple[int, ...]]:
         return [(one.records, one.rejected) for one in self.reader.read_pass().read]
@@ -82,7 +86,10 @@ def test_sorted_entries_have_the_result_of_unsorted_ones(
                     patch("ingestd.intake.run._ENTRIES_UNSORTED", unsorted),
                     patch("ingestd.intake.run._SORTING_SECONDS", seconds),
                     patch("ingestd.intake.difference._IN_MEMORY", in_memory),
+                    patch("ingestd.intake.difference._SLICE", 3),
                     patch("ingestd.intake.entry_sorter.ROWS_AT_ONCE", 3),
+                    patch("ingestd.mirror.row_hashes._SORTED", in_memory),
+                    patch("ingestd.mirror.sqlite.entries.snapshots._PIECE", 3),
                 ):
                     assert by_key.counts() == counts
             assert by_key.entries() == plain.entries()
@@ -126,7 +133,7 @@ def test_spilled_row_hashes_keep_their_order(batches: list[list[int]]) -> None:
         difference = Difference(None, spill)
         for batch in batches:
             difference.mask_new(pl.Series("row_hash", batch, dtype=pl.UInt64))
-        seen = difference.seen().hashes
+        seen = difference.seen().hashes.series()
         spill.close()
     assert seen.dtype == pl.UInt64
     assert seen.to_list() == [value for batch in batches for value in batch]

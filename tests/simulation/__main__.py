@@ -1,4 +1,7 @@
-"""Runs simulations from the command line: `make simulate SEED=n` for one with its trace, `make simulate SEEDS=n` for many."""
+"""Runs simulations from the command line: `make simulate SEED=n` for one with its trace, `make simulate SEEDS=n` for many.
+
+With `HOSTS=yes`, several hosts share a configuration.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,16 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import TypeAlias
 
-from tests.simulation.world import Violation, simulate
+from tests.simulation.host_world import HostWorld, simulate_hosts
+from tests.simulation.traced_world import Violation
+from tests.simulation.world import World, simulate
+
+Run: TypeAlias = Callable[[int], World | HostWorld]
 
 _CHUNK = 50
 
@@ -19,14 +29,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed, with its trace")
     parser.add_argument("--first", type=int, default=1, help="the first of many seeds")
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds")
+    parser.add_argument("--hosts", action="store_true", help="several hosts with --standby")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
-    return _one(chosen.seed) if chosen.seed is not None else _many(chosen.first, chosen.seeds, chosen.processes)
+    run = simulate_hosts if chosen.hosts else simulate
+    return _one(run, chosen.seed) if chosen.seed is not None else _many(run, chosen)
 
 
-def _one(seed: int) -> int:
+def _one(run: Run, seed: int) -> int:
     try:
-        world = simulate(seed)
+        world = run(seed)
     except Violation as violation:
         print(violation)
         return 1
@@ -34,12 +46,14 @@ def _one(seed: int) -> int:
     return 0
 
 
-def _many(first: int, seeds: int, processes: int) -> int:
+def _many(run: Run, chosen: argparse.Namespace) -> int:
+    first, seeds, processes = chosen.first, chosen.seeds, chosen.processes
     began = time.monotonic()
     done = failed = 0
     with ProcessPoolExecutor(processes) as pool:
         for found in pool.map(
-            _some, [range(at, min(at + _CHUNK, first + seeds)) for at in range(first, first + seeds, _CHUNK)]
+            partial(_some, run),
+            [range(at, min(at + _CHUNK, first + seeds)) for at in range(first, first + seeds, _CHUNK)],
         ):
             done += _CHUNK
             for seed, reason in found:
@@ -53,11 +67,11 @@ def _many(first: int, seeds: int, processes: int) -> int:
     return 1 if failed else 0
 
 
-def _some(seeds: range) -> list[tuple[int, str]]:
+def _some(run: Run, seeds: range) -> list[tuple[int, str]]:
     failed = []
     for seed in seeds:
         try:
-            simulate(seed)
+            run(seed)
         except Violation as violation:
             failed.append((seed, _reason(violation)))
     return failed

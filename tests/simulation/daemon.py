@@ -14,6 +14,7 @@ import httpx
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
 from ingestd.client.writer import RisingWriter
+from ingestd.core.address import SinkAddress
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges
@@ -27,13 +28,15 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
+from ingestd.mirror.sqlite import Observer
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift.drift_store import DriftStore
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
+from ingestd.process.supervision import KeepRunning
 from ingestd.sdk import Connector
 from ingestd.telemetry.event import Emit
-from ingestd.wire.writer import Writer
 from tests.simulation.configurations import configuration
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.service import READ_SECONDS
@@ -113,10 +116,15 @@ class Daemon:
         emit: Emit,
         random_numbers: random.Random,
         limits: DeliveryLimits,
-        writer: Writer,
+        writer: RisingWriter,
+        now: Callable[[], float],
+        stop: asyncio.Event,
+        runs: IntakeStore = _NOT_SIMULATED,
+        stored: Observer = _NOT_SIMULATED,
     ) -> None:
         self._loop = loop
-        self._writer = RisingWriter(writer)
+        self._writer = writer
+        self._now = now
         self._emit = emit
         self._random_numbers = random_numbers
         self._transport = transport
@@ -128,10 +136,23 @@ class Daemon:
         self._read_again = read_again
         self._failed_parts = failed_parts
         self._limits = limits
-        self._stop = asyncio.Event()
+        self._stop = stop
+        self._runs = runs
+        self._stored = stored
         self.dispatcher: Dispatcher | None = None
-        self.task: asyncio.Task[None] = loop.create_task(self._run(), name="daemon")
         self.asked: set[asyncio.Task[object]] = set()
+
+    def start(self) -> None:
+        """Run in a task."""
+        self.task: asyncio.Task[None] = self._loop.create_task(self.run(), name="daemon")
+
+    def may_send(self, sink: SinkAddress) -> bool:  # noqa: ARG002 - a standby decides by the sink
+        """Return whether a sink may get entries."""
+        return True
+
+    def start_beside(self, group: asyncio.TaskGroup, supervise: KeepRunning) -> list[asyncio.Task[None]]:  # noqa: ARG002
+        """Start the parts that only some daemons have; they are cancelled after all other parts."""
+        return []
 
     def wake(self, sink: int) -> None:
         """Notify the dispatcher of a pending entry."""
@@ -152,16 +173,16 @@ class Daemon:
         self.asked.add(task)
         return task
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
         """Run the parts, as `ingestd.daemon.lifecycle` does."""
         now = self._now
-        checker = DriftChecker(
+        checker = self.checker = DriftChecker(
             mirror=self._mirror, drift=self._drift, client=self._client("simulated-key-1"), emit=self._emit
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(checker.aclose)
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._random_numbers.random)
-            supervisor = SourceSupervisor(
+            supervisor = self.supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
                 emit=self._emit,
                 random=self._random_numbers.random,
@@ -177,6 +198,7 @@ class Daemon:
                 keep_running=supervise,
                 limits=self._limits,
                 clock=self._loop.time,
+                may_send=self.may_send,
             )
             connectors = {reader.pipeline: reader.connector for reader in self._readers}
             reloader = Reloader(
@@ -184,9 +206,11 @@ class Daemon:
                 emit=self._emit,
                 read=lambda _: self._read_again(),
             )
-            handler = self._command_handler(checker, supervisor, reloader)
-            server = ControlServer(self._state, perform=handler.perform, emit=self._emit)
+            handler = self.command_handler = self._command_handler(checker, supervisor, reloader)
+            self.perform = handler.perform
             async with asyncio.TaskGroup() as group:
+                beside = self.start_beside(group, supervise)
+                server = ControlServer(self._state, perform=self.perform, emit=self._emit)
                 supervising = group.create_task(supervisor.run(), name="supervisor")
                 delivering = group.create_task(supervise("delivery", dispatcher.run), name="delivery")
                 reloading = group.create_task(supervise("reload", reloader.run), name="reload")
@@ -204,9 +228,8 @@ class Daemon:
                 await supervisor.acknowledge()
                 supervising.cancel()
                 await asyncio.wait([supervising])
-
-    def _now(self) -> float:
-        return EPOCH + self._loop.time()
+                for task in beside:
+                    task.cancel()
 
     def _client(self, api_key: str) -> ServiceClient:
         return ServiceClient(
@@ -229,8 +252,8 @@ class Daemon:
         return CommandHandler(
             pipelines=lambda: [one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
-            runs=_NOT_SIMULATED,
-            stored=_NOT_SIMULATED,
+            runs=self._runs,
+            stored=self._stored,
             control=_NOT_SIMULATED,
             cursors=_NOT_SIMULATED,
             checker=checker,

@@ -15,10 +15,11 @@ import contextlib
 import contextvars
 import heapq
 import inspect
+import math
 import random
 import warnings
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypeVar
@@ -30,9 +31,11 @@ T = TypeVar("T")
 End: TypeAlias = Literal["done", "time", "asleep"]
 """done: the condition holds · time: the deadline is reached · asleep: nothing is ready and no timer runs."""
 
+DEFAULT_THREADS = "default"
+
 _SLOW_STEP_SHARE = 0.05
 _SLOW_STEP_SECONDS = 0.02
-_DEFAULT_THREADS = 8
+_MOST_DEFAULT_THREADS = 8
 _MOST_STEPS_AT_ONCE = 200_000
 
 
@@ -77,11 +80,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs callbacks in an order drawn from ``random_numbers``; its clock starts at ``now`` seconds.
 
     ``thread_seconds``: the longest delay before a thread's work starts, and before its result arrives. ``pausing``: the name
-    prefix of threads that may pause. ``listener``: creates the server's protocol for a new connection to the only Unix socket;
-    None if nothing listens.
+    prefixes of threads that may pause; `DEFAULT_THREADS` is that of `asyncio.to_thread`. ``listener``: creates the server's
+    protocol for a new connection to the only Unix socket; None if nothing listens.
     """
 
-    def __init__(self, random_numbers: random.Random, *, now: float, thread_seconds: float, pausing: str = "") -> None:
+    def __init__(
+        self, random_numbers: random.Random, *, now: float, thread_seconds: float, pausing: Collection[str] = ()
+    ) -> None:
         self._ended = True
         super().__init__()
         self._ended = False
@@ -121,6 +126,21 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     return "time"
                 else:
                     self._now = max(self._now, self._timers[0][0])
+
+    @property
+    def next_at(self) -> float:
+        """When something happens next; infinity if nothing is ready and no timer runs."""
+        if self._callbacks:
+            return self._now
+        return max(self._now, self._timers[0][0]) if self._timers else math.inf
+
+    def step(self) -> None:
+        """Run one callback, at the time of the next timer if nothing is ready."""
+        with _running(self):
+            self._now = max(self._now, self.next_at)
+            self._collect_due()
+            if self._callbacks:
+                self._step()
 
     def _step(self) -> None:
         ready = self._callbacks
@@ -238,10 +258,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()
         # The key is the executor, not its id: a new executor may reuse the id of a deleted one.
-        known = executor or "default"
+        known = executor or DEFAULT_THREADS
         if known not in self._threads:
-            most = executor._max_workers if isinstance(executor, ThreadPoolExecutor) else _DEFAULT_THREADS
-            pauses = bool(self._pausing) and getattr(executor, "_thread_name_prefix", "") == self._pausing
+            most = executor._max_workers if isinstance(executor, ThreadPoolExecutor) else _MOST_DEFAULT_THREADS
+            prefix = DEFAULT_THREADS if executor is None else getattr(executor, "_thread_name_prefix", "")
+            pauses = prefix in self._pausing
             self._threads[known] = _Threads(most=most, pauses=pauses)
         threads = self._threads[known]
         threads.jobs.append((future, lambda: func(*args)))

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import httpx
 
+from tests.simulation.leases import LeaseTable, is_about_lease
 from tests.simulation.loop import run_inline
 from tests.support.bulk_service import BulkService
 from tests.support.document_server.store import Store
@@ -81,6 +82,10 @@ class SimulatedService(httpx.AsyncBaseTransport):
     """Responds after a latency. ``share`` of the requests have one of ``kinds``; during an ``outage`` all of them have it.
 
     If the service fences writers, some of the writes that got no response arrive later: at any time, and after newer ones.
+
+    Requests name their process by the extension ``process``. ``leases``: of writers; None: the service has none. Processes in
+    ``cut_off`` get no response. ``sent`` is called with a request when it leaves its process, ``committed`` with the request and
+    the response when it was applied.
     """
 
     random_numbers: random.Random
@@ -93,14 +98,24 @@ class SimulatedService(httpx.AsyncBaseTransport):
     requests: int = 0
     writes: int = 0
     in_flight: dict[int, httpx.Request] = field(default_factory=dict)
-    late: dict[int, httpx.Request] = field(default_factory=dict)
+    late: dict[int, tuple[float, httpx.Request]] = field(default_factory=dict)
+    """With the earliest time of the arrival."""
     late_arrivals: int = 0
+    leases: LeaseTable | None = None
+    hold_seconds: float = 0.0
+    """Writes that are late with leases arrive within this time, most of them after a take-over."""
+    cut_off: set[object] = field(default_factory=set)
+    responses: dict[int, httpx.Response] = field(default_factory=dict)
+    """To requests that were applied while their process was frozen."""
+    sent: Callable[[httpx.Request], None] = lambda _: None
+    committed: Callable[[httpx.Request, httpx.Response], None] = lambda _request, _response: None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.aread()
+        self.sent(request)
         self.requests += 1
         number = self.requests
-        fault = self.outage
+        fault = "timeout before" if request.extensions.get("process") in self.cut_off else self.outage
         if fault is None and self.random_numbers.random() < self.share:
             fault = self.random_numbers.choice(self.kinds)
         self.trace(f"→ #{number} {self._description(request)}" + (f"  ({fault})" if fault else ""))
@@ -127,7 +142,7 @@ class SimulatedService(httpx.AsyncBaseTransport):
             self._hold(number, request)
         if fault is not None and (response := await self._response_before(fault)) is not None:
             return response
-        response = self.commit(number, request)
+        response = self.responses.pop(number, None) or self.commit(number, request)
         self.let_arrive(0.5)
         await self._latency()
         return response if fault is None else await self._response_after(fault, response)
@@ -168,40 +183,68 @@ class SimulatedService(httpx.AsyncBaseTransport):
     def _hold(self, number: int, request: httpx.Request) -> None:
         """Keep a write that its sender has given up on: a proxy or a frozen host may still have it."""
         if self.inner.fence and request.method != "GET" and self.random_numbers.random() < 0.7:
-            self.late[number] = request
+            earliest = 0.0
+            if self.leases is not None:
+                earliest = self.leases.now() + self.random_numbers.random() * self.hold_seconds
+            self.late[number] = earliest, request
 
     def let_arrive(self, share: float) -> None:
-        """Apply a share of the writes that were held."""
-        for number, request in list(self.late.items()):
-            if self.random_numbers.random() < share:
-                del self.late[number]
+        """Apply a share of the writes that were held; with 1, all of them."""
+        now = self.leases.now() if self.leases is not None else 0.0
+        for number, (earliest, request) in list(self.late.items()):
+            if (earliest <= now and self.random_numbers.random() < share) or share == 1.0:
                 self.late_arrivals += 1
                 response = self.commit(number, request)
+                if request.extensions.get("process") is not None:
+                    self.responses[number] = response
                 self.trace(f"  #{number} arrives late: {response.status_code}")
+
+    def release_held(self) -> None:
+        """Have the writes that were held arrive from now on."""
+        self.late = {number: (0.0, request) for number, (_, request) in self.late.items()}
 
     def commit(self, number: int, request: httpx.Request) -> httpx.Response:
         """Apply a request atomically."""
         self.in_flight.pop(number, None)
-        self.writes += request.method != "GET"
-        response = run_inline(self.inner.handle_async_request(request))
-        self.inner.requests.clear()
+        self.late.pop(number, None)
+        if self.leases is not None and is_about_lease(request):
+            response = self.leases.respond(request)
+        else:
+            self.writes += request.method != "GET"
+            response = run_inline(self.inner.handle_async_request(request))
+            self.inner.requests.clear()
+        self.committed(request, response)
         return response
 
-    def client_died(self) -> None:
-        """Apply some requests in flight of a killed client; the other requests arrive later or never."""
-        for number, request in list(self.in_flight.items()):
+    def client_died(self, process: object = None) -> None:
+        """Apply some requests in flight of a killed process; the other requests arrive later or never."""
+        for number, request in self._in_flight_of(process):
+            del self.in_flight[number]
             if self.random_numbers.random() < 0.5:
                 self.trace(f"  #{number} arrives although its sender was killed")
                 self.commit(number, request)
             else:
                 self._hold(number, request)
-        self.in_flight.clear()
+
+    def client_froze(self, process: object) -> None:
+        """Apply some requests in flight of a process that is frozen; the other requests arrive later, or when it continues."""
+        for number, request in self._in_flight_of(process):
+            if self.random_numbers.random() < 0.1:
+                self.trace(f"  #{number} arrives although its sender is frozen")
+                self.responses[number] = self.commit(number, request)
+            else:
+                self._hold(number, request)
+
+    def _in_flight_of(self, process: object) -> list[tuple[int, httpx.Request]]:
+        return [one for one in self.in_flight.items() if one[1].extensions.get("process") is process]
 
     async def _latency(self) -> None:
         await asyncio.sleep(self.latency_seconds * (0.5 + self.random_numbers.random()))
 
     def _description(self, request: httpx.Request) -> str:
         """Describe the request in a line, without ids."""
+        if is_about_lease(request):
+            return f"{request.method} lease {request.url.path.rpartition('/')[2] if request.method == 'POST' else ''}"
         segments = request.url.path.split("/")[3:]
         sink = self.inner.store.sinks.get(segments[2] if len(segments) > 2 else "", {}).get("label", "")
         body = json.loads(request.content) if request.content else None

@@ -17,7 +17,8 @@ from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from tests.simulation.plan import Action, plan_of
 from tests.simulation.service import Fault
-from tests.simulation.world import Violation, simulate
+from tests.simulation.traced_world import Violation
+from tests.simulation.world import simulate
 from tests.support.bulk_service import BulkService
 
 SEEDS = 1_000

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NoReturn, cast
 
+from ingestd.client.writer import RisingWriter
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import DEFAULT_GUARD, Guard
@@ -29,12 +30,13 @@ from ingestd.telemetry.catalogue.intake import RunHeld
 from ingestd.wire.writer import Writer
 from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
-from tests.simulation.daemon import Daemon
-from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
+from tests.simulation.daemon import EPOCH, Daemon
+from tests.simulation.loop import SimulatedLoop, run_inline
 from tests.simulation.mirrors import StateFolder, ThreadedCommands, ThreadedMirror
 from tests.simulation.plan import Action, Kind, Plan, plan_of
 from tests.simulation.service import RecordingStore, SimulatedService
 from tests.simulation.sources import DirectReader, WatchedSource
+from tests.simulation.traced_world import TracedWorld, Violation
 from tests.support.bulk_service import BulkService
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Row, Script
@@ -49,7 +51,7 @@ RESPONSE_SECONDS = 300.0
 DRAIN_SECONDS = 8.0
 """The time that the daemon has for an orderly stop."""
 
-_MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
+MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
 _GUARDS = (DEFAULT_GUARD, Guard(removed_percent=30, changed_percent=50, empty=True, minimum=2), Guard(types=True))
 """The guards of the pipelines, in turn. The last one holds no run here, but its runs are staged."""
 
@@ -59,10 +61,6 @@ _MANNERS: dict[Manner, float] = {"waits": 6, "leaves": 1, "sends half": 0.5, "se
 _COMMANDS = ("retry", "retry", "report", "report", "repair", "repair", "reload", "reload", "notices", "explain")
 _VERSIONS: tuple[Version, ...] = ("first", "first", "other key", "mistaken")
 _LAST_LINES = 120
-
-
-class Violation(AssertionError):
-    """An invariant was violated; the message has the trace."""
 
 
 @dataclass(slots=True)
@@ -76,23 +74,20 @@ class Pipeline:
     wanted: dict[str, str] = field(default_factory=dict)
 
 
-class World:
-    """Runs one plan. ``counts``: how often something happened that must happen in some seeds."""
+class World(TracedWorld):
+    """Runs one plan."""
 
     def __init__(self, plan: Plan) -> None:
+        super().__init__()
         self.plan = plan
-        self.trace: list[tuple[float, str | Event]] = []
-        self.counts: Counter[str] = Counter()
         self._content_numbers = random.Random(f"content {plan.seed}")
         self._command_numbers = random.Random(f"commands {plan.seed}")
         self._scheduling_numbers = random.Random(f"scheduling {plan.seed}")
         self._jitter_numbers = random.Random(f"jitter {plan.seed}")
         self._operator_numbers = random.Random(f"operator {plan.seed}")
         self._now = 1_000.0
-        self._counter = 0
         self._starts = 0
         self._newest: dict[tuple[str, str], int] = {}
-        self._violation = ""
         self._stopping = False
         self._daemon: Daemon | None = None
         self._commands: list[Command] = []
@@ -150,19 +145,9 @@ class World:
             Violation: An invariant was violated.
         """
         try:
-            self._start()
-            self._act()
-            self._recover()
-            self._repair()
-            self._compare()
-            self._stay_quiet()
-            self._end()
-        except Violation:
-            raise
-        except NeverIdle as error:
-            self._fail(str(error))
-        except Exception:  # noqa: BLE001 - any exception needs the trace to be understood
-            self._fail(traceback.format_exc())
+            self._perform(
+                self._start, self._act, self._recover, self._repair, self._compare, self._stay_quiet, self._end
+            )
         finally:
             self._kill()
             self._folder.remove()
@@ -257,10 +242,6 @@ class World:
             pipeline.wanted |= rows
         self._trace(f"   {pipeline.name}: " + " ".join(f"{key}={value}" for key, value in rows.items()))
         self._wake(pipeline)
-
-    def _new_value(self) -> str:
-        self._counter += 1
-        return str(self._counter)
 
     def _rows(self, pipeline: Pipeline) -> list[Row]:
         return pipeline.script.contents["part"].rows if "part" in pipeline.script.contents else []
@@ -364,7 +345,7 @@ class World:
             self._scheduling_numbers,
             now=self._now,
             thread_seconds=self.plan.thread_seconds,
-            pausing="source" if self.plan.records else "",
+            pausing=("source",) if self.plan.records else (),
         )
         readers: list[Reader | DirectReader]
         if self.plan.records:
@@ -374,7 +355,7 @@ class World:
                 Reader(
                     pipeline=one.name,
                     connector=one.source,
-                    mapping=_MAPPING,
+                    mapping=MAPPING,
                     sink=one.sink,
                     mirror=self._file.intake,
                     emit=self._emit,
@@ -406,10 +387,15 @@ class World:
             emit=self._emit,
             random_numbers=self._jitter_numbers,
             limits=DeliveryLimits(in_flight_at_most=8),
-            writer=self._file.sequence.writer
-            if self._file is not None
-            else Writer(name="simulation", epoch=1, attempt=1_000_000 * self._starts),
+            writer=RisingWriter(
+                self._file.sequence.writer
+                if self._file is not None
+                else Writer(name="simulation", epoch=1, attempt=1_000_000 * self._starts)
+            ),
+            now=lambda: EPOCH + self._loop.time(),
+            stop=asyncio.Event(),
         )
+        self._daemon.start()
         if self._file is not None:
             self._file.on_pending = self._on_pending
 
@@ -469,7 +455,7 @@ class World:
             return
         newest = self._newest.get((label, key), 0)
         if int(value) < newest:
-            self._violation = self._violation or f"{label}: {key} went from {newest} back to {value}"
+            self._violate(f"{label}: {key} went from {newest} back to {value}")
         self._newest[label, key] = int(value)
 
     def _approve_later(self, run: int) -> None:
@@ -497,9 +483,9 @@ class World:
         self.trace.append((self._loop.time(), event))
         self.counts["repairs"] += isinstance(event, DriftRepaired)
         if isinstance(event, PartFailed):
-            self._violation = self._violation or f"{event.part} failed: {event.sentence}\n{event.traceback}"
+            self._violate(f"{event.part} failed: {event.sentence}\n{event.traceback}")
         if isinstance(event, DriftFound) and event.sink not in self._changed_by_others:
-            self._violation = self._violation or f"no other program writes, but {event.sink} differs: {event}"
+            self._violate(f"no other program writes, but {event.sink} differs: {event}")
 
     def _recover(self) -> None:
         """Check that everything is delivered in bounded time, and that no lane sleeps while an entry waits for it."""
@@ -598,12 +584,7 @@ class World:
     def _trace(self, line: str) -> None:
         self.trace.append((max(self._now, self._loop.time()), line))
 
-    def lines(self) -> list[str]:
-        """Return the trace with the seconds since the start."""
-        began = self.trace[0][0]
-        return [f"{at - began:10.4f}  {line}".replace(f" in {WORKSPACE}", "") for at, line in self.trace]
-
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str) -> NoReturn:
         lines = self.lines()[-_LAST_LINES:]
         description = self._daemon.description() if self._daemon is not None else []
         again = f"make simulate SEED={self.plan.seed}"

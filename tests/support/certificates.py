@@ -1,4 +1,4 @@
-"""Self-signed certificates for 127.0.0.1 and a name, valid for an hour."""
+"""Self-signed certificates for an address and a name, valid for an hour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(folder: Path, name: str, password: bytes | None = None) -> tuple[Path, Path]:
+def self_signed(
+    folder: Path, name: str, password: bytes | None = None, *, address: str = "127.0.0.1"
+) -> tuple[Path, Path]:
     """Return the files of the certificate and of its key, which is encrypted if there is a password."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -26,7 +28,7 @@ def self_signed(folder: Path, name: str, password: bytes | None = None) -> tuple
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName(name)]), critical=False
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address)), x509.DNSName(name)]), critical=False
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

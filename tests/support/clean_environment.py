@@ -13,6 +13,7 @@ import sysconfig
 import venv
 from collections.abc import Iterable
 from importlib.metadata import Distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -46,7 +47,7 @@ class CleanEnvironment:
         run(
             [
                 *(sys.executable, "-m", "pip", "--python", str(self.binaries / "python"), "install", "--quiet"),
-                *("--disable-pip-version-check", "--no-deps", "--no-index"),
+                *("--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile"),
                 *map(str, wheels),
             ]
         )
@@ -77,7 +78,17 @@ def _link(found: Distribution, site_packages: Path) -> None:
         if not source.is_file():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            target.hardlink_to(source)
-        except OSError:  # the folders are on different file systems
-            shutil.copy2(source, target)
+        _link_file(source, target)
+        if source.suffix == ".py" and (compiled := Path(cache_from_source(str(source)))).is_file():
+            target = Path(cache_from_source(str(target)))
+            target.parent.mkdir(exist_ok=True)
+            _link_file(compiled, target)
+
+
+def _link_file(source: Path, target: Path) -> None:
+    if target.exists():  # some distributions list what pip has compiled
+        return
+    try:
+        target.hardlink_to(source)
+    except OSError:  # the folders are on different file systems
+        shutil.copy2(source, target)

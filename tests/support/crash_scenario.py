@@ -162,7 +162,7 @@ class CrashScenario:
 
     def _connector(self) -> DirectoryConnector:
         options = DirectoryOptions(
-            path=Path("drop"), settle_seconds=0, after="archive", archive=Path("done"), pattern=["*.csv", "*.ndjson"]
+            path=Path("drop"), settle_seconds=0, after="archive", archive=Path("done"), pattern=["*.csv"]
         )
         connector = SmallBatches(options, SourceContext(pipeline="sweep", base=self.folder, now=lambda: 4e9))
         connector.deletes = self.deletes

@@ -23,8 +23,11 @@ import structlog
 from click.testing import CliRunner
 
 from ingestd.cli import main
+from tests.support.network_hosts import Host
 
 ROOT = Path(__file__).parents[2]
+ABSENT = ROOT / "tests" / "support" / "absent"
+"""Packages that a real environment does not have."""
 DEADLINE_SECONDS = 30.0
 OURS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "COVERAGE_PROCESS_START")
 """Variables that no command of a test gets from outside."""
@@ -111,12 +114,15 @@ def environment(folder: Path, **extra: str) -> dict[str, str]:
     if not info.exists():
         info.mkdir(parents=True)
         (plug_ins / "numbers_source.py").write_text(_PLUG_IN)
-        # httpcore imports it if it can, which takes a tenth of a start. Only the tests of browsers install it.
-        (plug_ins / "trio.py").write_text("raise ImportError\n")
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers-source\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[ingestd.connectors]\nnumbers = numbers_source:NumbersConnector\n")
     kept = {name: value for name, value in os.environ.items() if name not in OURS}
-    return {**kept, "PYTHONPATH": f"{plug_ins}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "default", **extra}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(map(str, (plug_ins, ABSENT, ROOT))),
+        "PYTHONWARNINGS": "default",
+        **extra,
+    }
 
 
 def write_configuration(
@@ -160,24 +166,29 @@ def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.
     )
 
 
-def here(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which avoids the second that Python and polars need to start."""
+@contextlib.contextmanager
+def restored_logs() -> Iterator[None]:
+    """Restore the logging after the block: a command's log goes to the standard error that was open at its start."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+def here(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which avoids the second that Python and polars need to start."""
     plug_ins = environment(folder)["PYTHONPATH"].partition(os.pathsep)[0]
-    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder), restored_logs():
         patch.syspath_prepend(plug_ins)
         for name in OURS:
             patch.delenv(name, raising=False)
         for name, value in variables.items():
             patch.setenv(name, value)
-        try:
-            result = CliRunner().invoke(main, arguments, prog_name="ingestd", terminal_width=100)
-        finally:
-            # The command's log goes to the standard error that was open at import.
-            structlog.reset_defaults()
-            root.handlers[:] = handlers
-            root.setLevel(level)
+        result = CliRunner().invoke(main, arguments, prog_name="ingestd", terminal_width=100)
     return subprocess.CompletedProcess(arguments, result.exit_code, stdout=result.stdout, stderr=result.stderr)
 
 
@@ -231,9 +242,11 @@ class Manager:
 class Daemon:
     """The daemon as a child process; tests can wait for its JSON log lines."""
 
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, host: Host | None = None) -> None:
+        """``host``: where it runs; None: this machine."""
+        words = [sys.executable, "-m", *command]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *command],
+            host.command(*words) if host else words,
             cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         self.lines: list[str] = []

@@ -9,7 +9,8 @@ from typing import Any
 
 import psycopg
 
-from workspaced.storage.address import Address, PostgresAddress
+from ingestd.process.postgres_address import PostgresAddress
+from workspaced.storage.address import Address
 
 
 class DatabaseClient:
@@ -40,16 +41,10 @@ class DatabaseClient:
     @contextmanager
     def older_schema(self) -> Iterator[None]:
         """Make the database claim an older schema until the block ends."""
-        if isinstance(self._address, PostgresAddress):
-            steps = self.execute("DELETE FROM schema_step RETURNING number")
-            yield
-            for (number,) in steps:
-                self.execute(f"INSERT INTO schema_step VALUES ({number}, now())")
-        else:
-            ((step,),) = self.execute("PRAGMA user_version")
-            self.execute("PRAGMA user_version = 0")
-            yield
-            self.execute(f"PRAGMA user_version = {step}")
+        steps = self.execute("DELETE FROM schema_step RETURNING number, oldest_program, at")
+        yield
+        for step in steps:
+            self.execute(f"INSERT INTO schema_step (number, oldest_program, at) VALUES {step}")
 
     def dump(self) -> str:
         """Return all stored data as text."""

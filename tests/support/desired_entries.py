@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.core.record import Partition
-from ingestd.mirror.port import Snapshot
+from ingestd.mirror.port import RunSummary, Snapshot
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.memory_mirror import Desired
 
@@ -22,17 +24,21 @@ _SCHEMA = {
 }
 
 
-def desire_all(mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str, Desired]) -> None:
-    """Replace the desired entries of a sink."""
+def desire_all(
+    mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str, Desired], *, guard: Guard | None = None
+) -> RunSummary:
+    """Replace the desired entries of a sink, unless the guard holds that."""
     rows = [
         (key, value, data_type, _hash(key, value, data_type), position)
         for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)
     ]
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     partition = mirror.intake.open_partition("desires", Partition(name=str(address)), address, "digest")
-    run = mirror.intake.begin_run(partition.id, snapshot=True, whole=True)
+    run = mirror.intake.begin_run(partition.id, snapshot=True, whole=True, guard=guard)
     mirror.intake.commit(run, entries=frame, records=len(rows), rejects=(), cursor={}, facts={})
-    mirror.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=frame["row_hash"]), deletes="remove")
+    return mirror.intake.finish_run(
+        run, cursor={}, seen=Snapshot(hashes=RowHashes.of(frame["row_hash"])), deletes="remove"
+    )
 
 
 def _hash(*parts: str | None) -> int:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.support.daemon_process import Daemon, environment, held_run, here, ingestd, running_daemon
+from tests.support.daemon_process import Daemon, environment, held_run, here, running_daemon
 from tests.support.document_server import DocumentServer
 from tests.support.workspaced_process import WorkspaceService, new_key
 
@@ -105,9 +105,6 @@ class Folder:
         waiting = self.path / f"{name}.new"
         waiting.write_text(text, encoding="utf-8")
         waiting.rename(self.drop / name)
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return ingestd(self.path, *words, "-c", str(self.config))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command; return without waiting for its end."""

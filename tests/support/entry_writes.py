@@ -33,7 +33,8 @@ def written_keys(request: Written) -> list[str]:
             return [entry["key"] for entry in msgspec.json.decode(request.body).get("entries") or ()]
         case "POST", [_] | [_, "mass"]:
             body = msgspec.json.decode(request.body)
-            return [item["key"] for item in (body if isinstance(body, list) else [body])]
+            items = body.get("entries", [body]) if isinstance(body, dict) else body
+            return [item["key"] for item in items]
         case "PATCH" | "DELETE", [_, key]:
             return [key]
     return []

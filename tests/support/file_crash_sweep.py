@@ -21,8 +21,9 @@ from typing import Any
 
 from connectors.beneath import RootedPath
 from connectors.directory import DirectoryOptions, disposal
-from connectors.directory.archiver import AcknowledgedFile, Archiver
+from connectors.directory.archiver import Archiver
 from connectors.files.identity import Identity
+from connectors.files.receipt import AcknowledgedFile
 from connectors.files.resubmission import format_for
 from ingestd.sdk import Rejected
 from ingestd.sdk.testing import acknowledgement
@@ -48,9 +49,7 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         return False
     base = path.parents[2]
     options = DirectoryOptions(path=Path(path.parents[1].name), after="archive", archive=archive)
-    away = Archiver(
-        options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9, other_readers=lambda _: ()
-    )
+    away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), other_readers=lambda _: ())
     if how == "unreadable":
         return away.move_to_failed("sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}

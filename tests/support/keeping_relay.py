@@ -10,6 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 DEADLINE_SECONDS = 30.0
+_CONNECT_SECONDS = 2.0
 
 
 class KeepingRelay:
@@ -18,9 +19,9 @@ class KeepingRelay:
     If a client leaves before its response, the service still gets the request, and `late_statuses` returns the status.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, address: str = "127.0.0.1") -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server((address, 0), backlog=128)
         self._clients: set[socket.socket] = set()
         self._sockets: list[socket.socket] = []
         self._changed = threading.Condition()
@@ -28,12 +29,15 @@ class KeepingRelay:
         self._late: list[int] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._holds = False
+        self._path = b""
         self._held = threading.Event()
         self._passed_on = threading.Event()
+        self._held_statuses: list[int] = []
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        address, port = self._listener.getsockname()
+        return f"http://{address}:{port}"
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -59,18 +63,33 @@ class KeepingRelay:
             for client in self._clients:
                 _shut(client)
 
-    def hold_writes(self) -> None:
-        """Hold writes from now on."""
+    def hold_writes(self, path: bytes = b"") -> None:
+        """Hold writes from now on: those with ``path`` in the head of the request."""
+        self._path = path
+        self._held.clear()
+        self._passed_on.clear()
+        self._held_statuses.clear()
         self._holds = True
 
     def wait_for_held(self) -> None:
         """Wait until a write is held; pass later ones on."""
-        assert self._held.wait(DEADLINE_SECONDS)
+        assert self.holds_one(DEADLINE_SECONDS)
+
+    def holds_one(self, seconds: float) -> bool:
+        """Return whether a write is held within this time; pass later ones on."""
+        is_held = self._held.wait(seconds)
         self._holds = False
+        return is_held
 
     def pass_on(self) -> None:
         """Pass on what is held."""
         self._passed_on.set()
+
+    def held_statuses(self) -> list[int]:
+        """Return the status of each held write that has been passed on, after the first; empty if none gets a response."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._held_statuses, DEADLINE_SECONDS)
+            return list(self._held_statuses)
 
     def late_statuses(self) -> list[int]:
         """Return the status of every request that its client gave up on since the last call; wait for their responses."""
@@ -86,7 +105,14 @@ class KeepingRelay:
             except OSError:
                 return
             parts = urlsplit(self._target)
-            server = socket.create_connection((str(parts.hostname), int(parts.port or 80)))
+            try:
+                server = socket.create_connection(
+                    (str(parts.hostname), int(parts.port or 80)), timeout=_CONNECT_SECONDS
+                )
+            except OSError:  # the client gets an end without a response
+                client.close()
+                continue
+            server.settimeout(None)
             with self._changed:
                 self._clients.add(client)
                 self._sockets += (client, server)
@@ -99,7 +125,8 @@ class KeepingRelay:
     def _pass_requests(self, connection: _Connection) -> None:
         while data := _received(connection.client):
             connection.waits = True
-            if self._holds and not data.startswith(b"GET "):
+            if self._holds and not data.startswith(b"GET ") and self._path in data:
+                connection.is_held = True
                 self._held.set()
                 self._passed_on.wait()
             with suppress(OSError):
@@ -117,6 +144,10 @@ class KeepingRelay:
         while data := _received(connection.server):
             with self._changed:
                 connection.waits = False
+                if connection.is_held:
+                    connection.is_held = False
+                    self._held_statuses.append(int(data.split(b" ", 2)[1]))
+                    self._changed.notify_all()
                 if connection.has_left:
                     self._late.append(int(data.split(b" ", 2)[1]))
                     self._changed.notify_all()
@@ -128,13 +159,17 @@ class KeepingRelay:
 
 
 class _Connection:
-    """One connection of a client, with that to the service. ``waits``: a request has no response yet."""
+    """One connection of a client, with that to the service.
+
+    ``waits``: a request has no response yet; ``is_held``: it is held, or was until now.
+    """
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client = client
         self.server = server
         self.waits = False
         self.has_left = False
+        self.is_held = False
 
 
 def _received(connection: socket.socket) -> bytes:

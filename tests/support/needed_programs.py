@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+FAKE_CLOCK = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 _AZURITE = "azurite@3.35.0"
 
 
@@ -32,6 +33,7 @@ class Need(NamedTuple):
 NEEDS = (
     Need("PostgreSQL: source, and store of the service", ("/usr/lib/postgresql/*/bin/postgres",), ("postgresql",)),
     Need("PostgreSQL behind a pool of connections", ("pgbouncer",), ("pgbouncer",)),
+    Need("hosts that vanish from the network", ("ip",), ("iproute2",)),
     Need("MariaDB: source", ("mariadbd",), ("mariadb-server",)),
     Need("SFTP: source", ("sshd",), ("openssh-server",)),
     Need("MQTT: source", ("mosquitto",), ("mosquitto",)),
@@ -41,16 +43,25 @@ NEEDS = (
         ("/usr/bin/chromium", "/usr/bin/chromedriver", "/usr/share/fonts/truetype/dejavu/*.ttf"),
         ("chromium", "chromium-driver", "fonts-dejavu-core"),
     ),
-    Need("proxies before the service", ("nginx", "caddy"), ("nginx-light", "caddy")),
+    Need("proxies before the service", ("nginx", "caddy", "haproxy"), ("nginx-light", "caddy", "haproxy")),
     Need("settings of the systemd units", ("systemd-analyze",), ("systemd",)),
     Need("systemd units in a booted system", ("systemd-nspawn",), ("systemd-container",)),
     Need("commands of the documentation", ("curl", "jq"), ("curl", "jq")),
 )
 
 
-def missing_needs() -> list[Need]:
+CHAOS_NEEDS = (
+    NEEDS[0],
+    Need("hosts in a network of their own", ("ip", "tc"), ("iproute2",)),
+    Need("the proxy before the service", ("haproxy",), ("haproxy",)),
+    Need("clocks that differ", (FAKE_CLOCK,), ("faketime",)),
+)
+"""What `make chaos` needs, which runs outside CI."""
+
+
+def missing_needs(needs: Sequence[Need] = NEEDS) -> list[Need]:
     """Return the needs with a missing program."""
-    return [need for need in NEEDS if not all(map(_exists, need.programs))]
+    return [need for need in needs if not all(map(_exists, need.programs))]
 
 
 def install_command(needs: Sequence[Need]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,7 +11,10 @@ import obstore
 from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
+from workspaced.storage.blobs.address import BucketAddress
+
 BUCKET = "bench"
+SECRET = "s3cret-key"
 
 
 class ObjectServer:
@@ -27,11 +31,11 @@ class ObjectServer:
             BUCKET,
             config={
                 "endpoint": self.endpoint, "region": "us-east-1",
-                "access_key_id": "test", "secret_access_key": "s3cret-key",
+                "access_key_id": "test", "secret_access_key": SECRET,
             },
             client_options={"allow_http": True},
         )  # fmt: skip
-        httpx.put(f"{self.endpoint}/{BUCKET}").raise_for_status()
+        httpx.put(f"{self.endpoint}/{BUCKET}", timeout=60).raise_for_status()
 
     def put(self, path: str, content: bytes) -> None:
         obstore.put(self.store, path, content)
@@ -39,14 +43,23 @@ class ObjectServer:
     def get(self, path: str) -> bytes:
         return bytes(obstore.get(self.store, path).bytes())
 
+    def delete(self, path: str) -> None:
+        obstore.delete(self.store, path)
+
     def paths(self, prefix: str = "") -> list[str]:
         return sorted(meta["path"] for page in obstore.list(self.store, prefix or None) for meta in page)
 
     def clear(self) -> None:
         """Delete every object."""
         for path in self.paths():
-            obstore.delete(self.store, path)
+            self.delete(path)
         self.equal.clear()
+
+    def bucket_address(self, folder: Path, prefix: str) -> BucketAddress:
+        """Return the address of a prefix for the service, with the credentials in a file in the folder."""
+        return BucketAddress(
+            bucket=BUCKET, prefix=prefix, endpoint=self.endpoint, credentials=credentials_file(folder), seconds=30
+        )
 
     def stop(self) -> None:
         self._server.stop()
@@ -55,5 +68,24 @@ class ObjectServer:
         """Return options of a source for a prefix."""
         return {
             "url": f"s3://{BUCKET}/{folder}", "endpoint": self.endpoint, "access_key": "test",
-            "secret_key": "s3cret-key", "settle_seconds": 0,
+            "secret_key": SECRET, "settle_seconds": 0,
         } | more  # fmt: skip
+
+
+def credentials_file(folder: Path) -> Path:
+    """Write a file of credentials in the form of AWS."""
+    path = folder / "credentials"
+    path.write_text(f"[default]\naws_access_key_id = test\naws_secret_access_key = {SECRET}\n")
+    return path
+
+
+def blob_environment(endpoint: str, folder: Path, blobs: str = "") -> dict[str, str]:
+    """Return the variables of a service that has the bytes of files at the URL ``blobs``; empty: in its data folder.
+
+    The credentials are in a file in the folder.
+    """
+    return {
+        "WORKSPACED_BLOBS": blobs,
+        "WORKSPACED_BLOBS_ENDPOINT": endpoint,
+        "WORKSPACED_BLOBS_CREDENTIALS": str(credentials_file(folder)),
+    }

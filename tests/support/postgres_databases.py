@@ -10,9 +10,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from ingestd.process.postgres_address import postgres_address
 from tests.support.postgres_server import server_of_tests
 from workspaced.storage import postgres_schema
-from workspaced.storage.address import postgres_address
 
 
 class Databases:

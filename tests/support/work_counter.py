@@ -1,4 +1,4 @@
-"""Counts the work of a program instead of its time: SQLite VM steps, statements, bytes written, requests, rows read.
+"""Counts the work of a program instead of its time: SQLite VM steps, statements, instructions, bytes written, requests.
 
 A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite, `CountingTransport` is between an
 HTTP client and its transport, `bytes_written` asks the kernel. `Growth` compares the counts of a case at two sizes:
@@ -15,12 +15,15 @@ Counts do not depend on the speed of the machine, so a test of growth has a fixe
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import httpx
@@ -142,9 +145,9 @@ def counting(work: Work) -> type[CountingConnection]:
 
 
 @contextmanager
-def counting_connections() -> Iterator[Work]:
+def counting_connections(work: Work | None = None) -> Iterator[Work]:
     """Count the work of every SQLite connection that is opened within the block by any caller."""
-    work = Work()
+    work = work or Work()
     opened, factory = sqlite3.connect, counting(work)
 
     def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
@@ -154,6 +157,28 @@ def counting_connections() -> Iterator[Work]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", connect)
         yield work
+
+
+@contextmanager
+def counting_instructions(work: Work) -> Iterator[None]:
+    """Count the byte-code instructions of this thread within the block, and of the threads that begin in it."""
+    executed = count()
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            next(executed)
+        return trace
+
+    before, of_threads = sys.gettrace(), threading.gettrace()
+    threading.settrace(trace)
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+        threading.settrace(of_threads)
+        work.add("instructions", next(executed))
 
 
 @dataclass(slots=True)

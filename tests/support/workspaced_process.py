@@ -18,24 +18,19 @@ from typing import Any
 import httpx
 from click.testing import CliRunner
 
+from tests.support.daemon_process import ABSENT, restored_logs
+from tests.support.network_hosts import Host
 from workspaced.cli import main
 
 DEADLINE_SECONDS = 30.0
+PATH = os.pathsep.join([str(ABSENT.with_name("absent_service")), str(ABSENT), os.environ.get("PYTHONPATH", "")])
 
 
 def workspaced(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end: ``serve`` in a process of its own, other commands in this process."""
-    if words[0] != "serve":
+    """Run a command to its end in this process; ``serve`` must be one that refuses to start, else `WorkspaceService`."""
+    with restored_logs():
         done = CliRunner().invoke(main, words, env=environment, catch_exceptions=False)
-        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
-    return subprocess.run(
-        [sys.executable, "-m", "workspaced", *words],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-        env={**os.environ, **(environment or {})},
-        check=False,
-    )
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
@@ -60,19 +55,20 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
         *more: str,
         environment: Mapping[str, str] | None = None,
         open_files: tuple[int, int] | None = None,
+        host: Host | None = None,
     ) -> None:
-        """``open_files``: the soft and hard limit of file descriptors."""
+        """``open_files``: the soft and hard limit of file descriptors. ``host``: where it runs; None: this machine."""
         # After a restart the service reuses its port: a next one might be in use by another program.
         ports = ("--port", "0", "--admin-port", "0")
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
         limited = ["prlimit", f"--nofile={open_files[0]}:{open_files[1]}"] if open_files else []
         self.process = subprocess.Popen(
-            [*limited, sys.executable, *words],
+            host.command(sys.executable, *words) if host else [*limited, sys.executable, *words],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env={**os.environ, "WORKSPACED_REQUESTS_PER_MINUTE": "0", **(environment or {})},
+            env={**os.environ, "PYTHONPATH": PATH, "WORKSPACED_REQUESTS_PER_MINUTE": "0", **(environment or {})},
         )
         assert self.process.stdout
         self.url = self.process.stdout.readline().strip()  # The pipe ends if the service fails, so this cannot hang.

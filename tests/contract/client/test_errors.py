@@ -38,7 +38,7 @@ async def test_an_error_has_the_message_of_the_service(client: AnyClient, worksp
     assert {mistake.pointer for mistake in error.errors} == {"/label", "/entries/0/key"}
     assert error.request_id
     assert str(error).startswith(
-        "data_sinks.create: The request is not what the service takes (400). The service says: "
+        "data_sinks.create: The service does not accept the content of the request (400). The service says: "
     )
     assert str(error).endswith(f"[request {error.request_id}]")
 

@@ -51,11 +51,7 @@ class Passes:
 
     async def wait_for(self, names: Sequence[str], after: Counter[str]) -> None:
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while True:
-                known = self.ended.generation
-                if all(self.counts[name] > after[name] for name in names):
-                    return
-                await self.ended.wait_past(known)
+            await self.ended.wait_until(lambda: all(self.counts[name] > after[name] for name in names))
 
 
 @pytest.fixture

@@ -214,11 +214,7 @@ async def test_a_response_that_is_not_from_the_service_is_no_success(
         running.desire(to, {"a": ("2", "scalar")})
         await with_status(running, "idle")
         async with asyncio.timeout(10):
-            while True:
-                known = running.dispatcher.changes.generation
-                if not running.mirror.pending(1):
-                    break
-                await running.dispatcher.changes.wait_past(known)
+            await running.dispatcher.changes.wait_until(lambda: not running.mirror.pending(1))
     assert server.values("Mass budget") == {"a": ("2", "scalar")}
     sentences = [attempt.sentence for _, attempt in running.mirror.attempts]
     assert any(words in sentence for sentence in sentences)

@@ -25,7 +25,9 @@ CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "create": lambda client: client.create_entry(
         WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"1"}'.encode(), idempotency_key="k-1"
     ),
-    "update": lambda client: client.mass_update_entry(WORKSPACE, SINK, key="ä b", value="2", idempotency_key="k-2"),
+    "update": lambda client: client.mass_update_entry(
+        WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"2"}'.encode(), idempotency_key="k-2"
+    ),
     "patch": lambda client: client.patch_entry(WORKSPACE, SINK, key="a/b", value=None, data_type="text"),
     "delete": lambda client: client.delete_entry(WORKSPACE, SINK, key="a?b"),
     "bulk": lambda client: client.mass_update(WORKSPACE, SINK, body=BULK, items=2, idempotency_key="k-3"),
@@ -140,7 +142,9 @@ def test_both_transports_are_equal_for_any_call_and_any_response(
                 lambda client: client.create_entry(
                     WORKSPACE, SINK, key=key, body=json.dumps({"key": key}).encode(), idempotency_key=token
                 ),
-                lambda client: client.mass_update_entry(WORKSPACE, SINK, key=key, value=value, idempotency_key=token),
+                lambda client: client.mass_update_entry(
+                    WORKSPACE, SINK, key=key, body=json.dumps({"key": key}).encode(), idempotency_key=token
+                ),
                 lambda client: client.patch_entry(WORKSPACE, SINK, key=key, value=value or None, data_type=None),
                 lambda client: client.delete_entry(WORKSPACE, SINK, key=key),
                 lambda client: client.mass_update(WORKSPACE, SINK, body=items, items=2, idempotency_key=token),

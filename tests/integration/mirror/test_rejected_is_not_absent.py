@@ -156,6 +156,7 @@ def test_a_new_mapping_with_an_unknown_key_removes_former_keys_once_all_are_know
     scene.read(ROW_A, ROW_B)
     scene.use(Mapping([EntrySpec(key="new.{k}", value="{v}")]))
     assert scene.read(ROW_A, {"k": "", "v": "2"}) == {"a": "1", "b": "2", "new.a": "1"}
+    assert "2 entries that no record names stay" in scene.notice()
     assert scene.read(ROW_A, ROW_B) == {"new.a": "1", "new.b": "2"}
 
 

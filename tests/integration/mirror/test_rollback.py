@@ -17,6 +17,7 @@ from ingestd.core.record import Deletes, Partition, Reject
 from ingestd.intake import Reader
 from ingestd.mirror.port import Snapshot
 from ingestd.mirror.rollback import Rollback, RunSelection
+from ingestd.mirror.row_hashes import RowHashes
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_intake import entries, hashes
 from tests.contract.test_mirror_full_disk import FullDisk
@@ -486,12 +487,14 @@ async def test_a_decision_about_a_rollback_that_a_full_disk_interrupted_complete
 
 
 async def test_a_reading_that_began_before_an_interrupted_rollback_does_not_end_the_hold(full: FullDiskStage) -> None:
-    """Its differences refer to values that are gone."""
+    """The differences of the run refer to values that are gone."""
     intake, rows = full.mirror.intake, [(key, "3") for key in "abc"]
     mapping = Mapping([EntrySpec(key="{k}", value="{v}")])
     state = intake.open_partition("pipe", Partition(name="p"), SINK, mapping.digest)
     run = intake.begin_run(state.id, snapshot=True, whole=False)
     full.interrupt()
-    summary = intake.finish_run(run, cursor={"version": 9}, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
+    summary = intake.finish_run(
+        run, cursor={"version": 9}, seen=Snapshot(hashes=RowHashes.of(hashes(rows))), deletes="keep"
+    )
     assert summary.collided
     assert full.held() == [full.third]

@@ -10,20 +10,15 @@ import pytest
 
 from ingestd.client import AsyncClient
 from ingestd.client.records import Sink
-from tests.support.postgres_databases import Databases, databases
+from ingestd.process.postgres_address import PostgresAddress, postgres_address
+from tests.support.postgres_databases import Databases
 from workspaced.app import Application, running
 from workspaced.security import key_store as access
 from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.address import PostgresAddress, postgres_address
-from workspaced.storage.factory import transact
+from workspaced.storage.address import Address, sqlite_address
+from workspaced.storage.factory import migrate, transact
 
 MakeKey = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def postgres_databases() -> Iterator[Databases]:
-    with databases() as made:
-        yield made
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,14 +33,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
+def database(postgres_databases: Databases) -> Iterator[PostgresAddress]:
+    """A database of PostgreSQL with the newest schema."""
+    with postgres_databases.migrated() as url:
+        yield postgres_address(url)
+
+
+@pytest.fixture
+def postgres(request: pytest.FixtureRequest) -> PostgresAddress | None:
     """None for SQLite, else the address of a PostgreSQL database."""
     if request.param == "sqlite":
-        yield None
-        return
-    made: Databases = request.getfixturevalue("postgres_databases")
-    with made.migrated() as url:
-        yield postgres_address(url)
+        return None
+    address: PostgresAddress = request.getfixturevalue("database")
+    return address
+
+
+@pytest.fixture
+def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
+    """The address of a database with the newest schema."""
+    chosen = postgres or sqlite_address(tmp_path / "data")
+    migrate(chosen)
+    return chosen
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import threading
 import time
 import uuid
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import httpx
@@ -12,8 +14,10 @@ import pytest
 
 from workspaced.app import running
 from workspaced.security import key_store as access
+from workspaced.security.key_format import digest
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
+from workspaced.storage.port import ReadTransaction
 
 
 async def test_each_key_that_is_not_valid_is_401_with_the_same_message(
@@ -150,7 +154,7 @@ async def test_a_revoked_key_ends_although_the_clock_was_set_back(
 ) -> None:
     # contract A4
     set_back_ms = 0
-    monkeypatch.setattr("workspaced.app.now_ms", lambda: time.time_ns() // 1_000_000 - set_back_ms)
+    monkeypatch.setattr("workspaced.core.clock.now_ms", lambda: time.time_ns() // 1_000_000 - set_back_ms)
     key = make_key(name="leaked")
     caching = dataclasses.replace(settings, key_cache_seconds=0.2)
     async with (
@@ -164,6 +168,43 @@ async def test_a_revoked_key_ends_although_the_clock_was_set_back(
         transact(settings.database, lambda tx: access.revoke_key(tx, key_id=key[4:12], now=time.time_ns() // 1_000_000))
         while (await caller.get("/v1/workspace")).status_code == 200:
             continue
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("cache_seconds", "look_ups"), [(60, 1), (0, 20)])
+async def test_callers_at_once_share_the_look_up_of_a_key_that_is_cached(
+    settings: WorkspacedSettings,
+    make_key: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    cache_seconds: float,
+    look_ups: int,
+) -> None:
+    # contract A4
+    key = make_key(name="busy")
+    arrivals, found = count(1), []
+    all_are_there = threading.Event()
+
+    def arrive(text: str) -> bytes:
+        if next(arrivals) == 20:
+            all_are_there.set()
+        return digest(text)
+
+    def look_up(reader: ReadTransaction, key_id: str) -> access.Credentials | None:
+        assert all_are_there.wait(30)
+        found.append(key_id)
+        return credentials(reader, key_id)
+
+    credentials = access.credentials
+    monkeypatch.setattr("workspaced.security.authentication.digest", arrive)
+    monkeypatch.setattr("workspaced.security.key_store.credentials", look_up)
+    async with (
+        running(dataclasses.replace(settings, key_cache_seconds=cache_seconds)) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s") as caller,
+    ):
+        caller.headers["x-api-key"] = key
+        responses = await asyncio.gather(*[caller.get("/v1/workspace") for _ in range(20)])
+    assert [response.status_code for response in responses] == [200] * 20
+    assert len(found) == look_ups
 
 
 async def test_any_caller_may_read_a_public_workspace_and_nothing_else(

@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,9 +22,9 @@ from tests.support.api_client import api_client
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
 from workspaced.core.asgi import Message, Scope
-from workspaced.core.problems import UnavailableProblem
 from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.blobs import Blobs, Incoming
+from workspaced.storage.blobs.blobs import GRACE_MS
+from workspaced.storage.blobs.port import IDENTITY
 
 
 @pytest.fixture
@@ -35,8 +34,8 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
 
 def _stored(settings: WorkspacedSettings) -> set[str]:
     """Return the digests of stored files, and the names of unfinished uploads."""
-    paths = (path for path in settings.blobs.rglob("*") if path.is_file())
-    return {"".join(path.relative_to(settings.blobs).parts) for path in paths}
+    paths = (path for path in settings.blob_folder.rglob("*") if path.is_file() and path.name != IDENTITY)
+    return {"".join(path.relative_to(settings.blob_folder).parts).partition(".")[0] for path in paths}
 
 
 @asynccontextmanager
@@ -275,7 +274,8 @@ async def test_missing_bytes_are_reported_before_the_response_begins(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     file = await files.upload(content=b"abc")
-    (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
+    (stored,) = settings.blob_folder.glob(f"{file['sha256'][:2]}/*")
+    stored.unlink()
     response = await files.http.get(f"{FILES}/download/{file['id']}")
     assert (response.status_code, response.json()["code"]) == (503, "bytes_missing")
 
@@ -347,7 +347,11 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
         await app.run_maintenance()
         assert _stored(settings) == {kept, dropped}, "deleted, but it can be restored"
     soon = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, deleted_days=0))
-    async with _another(soon, make_key) as (files, app):
+    clock = ManualClock()
+    async with _another(soon, make_key, clock=clock) as (files, app):
+        await app.run_maintenance()
+        assert _stored(settings) == {kept, dropped}, "a backup may still copy them"
+        await clock.advance(GRACE_MS / 1_000)
         await app.run_maintenance()
         assert _stored(settings) == {kept}
         log = await files.http.get("/v1/audit-log?action=cloud_storage.file.purged")
@@ -368,126 +372,10 @@ async def test_unused_links_leave_no_trace_and_are_counted(
         assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
         with capture_logs() as logged:
             await app.run_maintenance()
+            await long_ago.advance(GRACE_MS / 1_000)
+            await app.run_maintenance()
         dropped = {line["job"]: line["dropped"] for line in logged if line["event"] == "upkeep_done"}
         assert dropped == {"drop_uploads": 4, "sweep_blobs": 1}  # two links and two files without a version
         assert _stored(settings) == set()
         for link in (never, sent):
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
-
-
-def _open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
-
-
-@pytest.fixture
-async def blobs(tmp_path: Path) -> AsyncIterator[Blobs]:
-    blobs = Blobs(tmp_path / "blobs")
-    await blobs.start()
-    yield blobs
-    await blobs.stop()
-
-
-async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: Blobs, tmp_path: Path) -> None:
-    """The order that would lose bytes: they are stored, the clean-up checks them, then the reference is committed."""
-    committed: set[str] = set()
-    asked = asyncio.Event()
-
-    async def referenced(digests: Any) -> frozenset[str]:
-        asked.set()
-        return frozenset(digests) & committed
-
-    async with blobs.receive(_parts(b"ab", b"c")) as incoming:
-        async with blobs.kept(incoming):
-            sweeping = asyncio.create_task(blobs.sweep(referenced))
-            await asked.wait()
-            asked.clear()
-            assert blobs.as_file(incoming.sha256).read_bytes() == b"abc"
-            committed.add(incoming.sha256)
-        assert await sweeping == 0
-        assert asked.is_set(), "it checked again when it held the lock"
-    assert blobs.as_file(incoming.sha256).exists()
-    committed.clear()
-    assert await blobs.sweep(referenced) == 1
-    assert not blobs.as_file(incoming.sha256).exists()
-
-
-async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: Blobs) -> None:
-    dropping = asyncio.Event()
-    go_on = asyncio.Event()
-    asked = 0
-
-    async def unreferenced(_digests: Any) -> frozenset[str]:
-        nonlocal asked
-        asked += 1
-        if asked == 2:  # the lock is held now
-            dropping.set()
-            await go_on.wait()
-        return frozenset()
-
-    async with blobs.receive(_parts(b"abc")) as first, blobs.kept(first):
-        pass
-    sweeping = asyncio.create_task(blobs.sweep(unreferenced))
-    await dropping.wait()
-
-    async def come_again() -> Incoming:
-        async with blobs.receive(_parts(b"abc")) as second, blobs.kept(second):
-            return second
-
-    coming = asyncio.create_task(come_again())
-    go_on.set()
-    assert await sweeping == 1
-    again = await coming
-    assert blobs.as_file(again.sha256).read_bytes() == b"abc"
-
-
-async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: Blobs, tmp_path: Path) -> None:
-    async def all_of_them(digests: Any) -> frozenset[str]:
-        return frozenset(digests)
-
-    incoming = tmp_path / "blobs" / "incoming"
-    (incoming / "left").write_bytes(b"half")
-    (incoming / "folder").mkdir()
-    (incoming / "folder" / "made").write_bytes(b"half")
-    async with blobs.receive(_parts(b"abc")) as mine, blobs.scratch() as folder:
-        (folder / "0").write_bytes(b"x")
-        assert await blobs.sweep(all_of_them) == 2
-        assert set(incoming.iterdir()) == {mine.path, folder}
-    assert list(incoming.iterdir()) == []
-
-
-async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: Blobs, tmp_path: Path) -> None:
-    async def none_of_them(_digests: Any) -> frozenset[str]:
-        return frozenset()
-
-    async with blobs.receive(_parts(b"abc")) as incoming, blobs.kept(incoming):
-        pass
-    strange = blobs.as_file(incoming.sha256).parent / ".nfs0001"
-    strange.write_bytes(b"x")
-    assert await blobs.sweep(none_of_them) == 1
-    assert strange.exists()
-    assert not blobs.as_file(incoming.sha256).exists()
-
-
-async def test_a_client_that_disconnects_leaves_no_open_file(blobs: Blobs) -> None:
-    content = os.urandom(1_000_000)
-    async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
-        pass
-    before = _open_files()
-    parts = blobs.read(incoming.sha256, start=10, length=999_990)
-    assert (await anext(parts))[:10] == content[10:20]
-    await parts.aclose()
-    assert _open_files() == before
-    assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
-
-
-async def test_an_unwritable_folder_is_reported(blobs: Blobs, tmp_path: Path) -> None:
-    (tmp_path / "blobs" / "incoming").rmdir()
-    (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
-    with pytest.raises(UnavailableProblem, match="can't be used"):
-        async with blobs.receive(_parts(b"abc")):
-            pytest.fail("there is no place for it")

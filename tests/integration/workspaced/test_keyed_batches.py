@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from workspaced.http.idempotency import IdempotencySlot, make_idempotent
 from workspaced.http.operations import Work
 from workspaced.http.responses import Response
 from workspaced.security.secret_box import SecretBox
-from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.address import Address
 from workspaced.storage.batchable import BatchableWork, run_batches
-from workspaced.storage.factory import migrate, transact
+from workspaced.storage.factory import transact
 from workspaced.storage.port import Transaction
 
 pytestmark = pytest.mark.both_databases
@@ -25,13 +24,6 @@ pytestmark = pytest.mark.both_databases
 _NOW = 1_000_000
 _KEEP = 1_000
 _BOX = SecretBox(b"k" * 32)
-
-
-@pytest.fixture
-def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
-    chosen = postgres or sqlite_address(tmp_path / "data")
-    migrate(chosen)
-    return chosen
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ingestd.process.metric_format import exposition
 from workspaced.app import Application
-from workspaced.telemetry.exposition import exposition, level_families
 from workspaced.telemetry.levels import Levels
+from workspaced.telemetry.metric_families import level_families
 
 
 def _application(transport: httpx.ASGITransport) -> Application:
@@ -43,7 +44,7 @@ async def test_no_label_has_a_value_that_a_client_chose(
     await http.get(f"{sink}/missing-key")
     await http.request("BREW", f"{sink}/teapot-key")
     await http.get("/chosen/by/client", headers={"x-api-key": "edw_chosen"})
-    text, content_type = exposition([_application(transport).metrics.registry], (), accept="")
+    text, content_type = exposition((), _application(transport).metrics.registry, accept="")
     assert content_type.startswith("text/plain; version=0.0.4")
     for chosen in (sink.rpartition("/")[2], "secret", "missing-key", "BREW", "teapot", "chosen"):
         assert chosen.encode() not in text, chosen
@@ -63,7 +64,7 @@ async def test_a_repeated_response_counts_no_written_entry(
         assert response.status_code == 200
     await http.patch(f"{sink}/a", json={"value": "3"})
     await http.delete(f"{sink}/b")
-    metrics = _numbers(exposition([_application(transport).metrics.registry], (), accept="")[0])
+    metrics = _numbers(exposition((), _application(transport).metrics.registry, accept="")[0])
     written = {name: value for name, value in metrics.items() if name.startswith("workspaced_entries_written_total")}
     assert written == {
         'workspaced_entries_written_total{"outcome": "created"}': 2,
@@ -73,12 +74,12 @@ async def test_a_repeated_response_counts_no_written_entry(
 
 
 def test_a_database_that_does_not_respond_is_a_metric_and_no_failure() -> None:
-    text, _ = exposition([], level_families(Levels(reached=False), now_ms=0), accept="")
+    text, _ = exposition(level_families(Levels(reached=False), now_ms=0), accept="")
     assert _numbers(text) == {"workspaced_database_up": 0}
 
 
 def test_the_age_of_the_oldest_delivery_is_in_seconds() -> None:
     families = level_families(Levels(deliveries={"pending": 2}, oldest_ms=4_000), now_ms=10_500)
-    metrics = _numbers(exposition([], families, accept="")[0])
+    metrics = _numbers(exposition(families, accept="")[0])
     assert metrics["workspaced_webhook_queue_oldest_age_seconds"] == 6.5
     assert metrics['workspaced_webhook_queue_deliveries{"state": "pending"}'] == 2

@@ -74,6 +74,12 @@ async def test_entries_share_origins_and_differ_by_row(http: httpx.AsyncClient, 
         "d": {**OTHER, **NO_PARTS, "row": None},
         "e": None,
     }
+    await send(
+        http, sink, {"entries": items("a", "b"), "origins": [{**RUN, "count": 1, "rowSteps": [9]}, {**RUN, "count": 1}]}
+    )
+    found = await origins_of(http, sink)
+    assert [found[key] for key in "ab"] == [{**RUN, "row": 9}, {**RUN, "row": None}]
+    await send(http, sink, {"entries": items("a", "b"), "origins": [{**first, "count": 2, "rowSteps": [2, 5]}]})
     assert "origin" not in (await http.get(f"{sink}/a")).json()
     assert (await http.get(f"{sink}/a", params={"origin": "true"})).json()["origin"] == {**RUN, "row": 2}
     assert (await http.get(sink, params={"origin": "maybe"})).status_code == 400
@@ -194,13 +200,15 @@ async def test_only_origins_that_nothing_names_are_dropped(settings: WorkspacedS
             await send(http, sink, body)
         await send(http, sink, {"key": "b", "value": "1", "origin": {"source": "replaced"}})
         await send(http, sink, {"key": "b", "value": "1", "origin": {"source": "present"}})
+        await send(http, sink, {"key": "c", "value": "1", "origin": {"source": "edited"}})
+        await send(http, sink, {"key": "c", "value": "1"})
 
         def stored() -> set[str]:
             return transact(settings.database, lambda tx: {row[0] for row in tx.all("SELECT source FROM entry_origin")})
 
         await app.run_maintenance()
-        assert stored() == {"former", "unchanged", "present", "replaced"}
+        assert stored() == {"former", "unchanged", "present", "replaced", "edited"}
         clock.advance(UNCHECKED_MS + 1)
         await app.run_maintenance()
-        assert stored() == {"former", "unchanged", "present"}
+        assert stored() == {"former", "unchanged", "present", "edited"}
         assert (await origins_of(http, sink))["b"]["source"] == "present"

@@ -53,6 +53,10 @@ NOT_ON_PAGES: Final = {
     "cloud_storage.receive": "pages upload a file with one request",
     "cloud_storage.upload_complete": "pages upload a file with one request",
     "cloud_storage.download": "the links to files and to results of conversions",
+    "writer_leases.get": "the audit log has the changes of holders",
+    "writer_leases.take": "for programs",
+    "writer_leases.release": "for programs",
+    "writer_leases.ask": "for programs",
     "health.live": "for supervision",
     "health.ready": "for supervision",
     "openapi.document": "for programs",
@@ -62,6 +66,7 @@ NOT_ON_PAGES: Final = {
 
 NOT_IN_FORMS: Final = {
     "data_sinks.create.entries": "the page of the new sink imports them",
+    "data_sinks.create.origins": "programs say where their values come from",
     **{
         f"data_sinks.create_entry.origin.{part}": "programs say where their values come from"
         for part in ("source", "file", "row", "run", "pipeline", "link")
@@ -192,10 +197,14 @@ def forms_of(sample: SampleWorkspace, key: str) -> dict[str, tuple[str, str]]:
 
 
 class PageText(HTMLParser):
-    """The text of a page with that of its fields, and the names of the fields of each form by its URL."""
+    """The text of a page with that of its fields, and the names of the fields of each form by its URL.
 
-    def __init__(self, page: str) -> None:
+    ``url``: of the page, to which a form without an action is sent.
+    """
+
+    def __init__(self, page: str, url: str) -> None:
         super().__init__()
+        self._url = url
         self.texts: list[str] = []
         self.forms: dict[str, set[str]] = {}
         self._form: set[str] = set()
@@ -203,7 +212,7 @@ class PageText(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        target = given.get("action") if tag == "form" else given.get("data-to")
+        target = given.get("action", self._url) if tag == "form" else given.get("data-to")
         if target:
             self._form = self.forms.setdefault(target.partition("?")[0], set())
         if tag in {"input", "select", "textarea"} and given.get("type") != "hidden":
@@ -322,7 +331,7 @@ async def test_every_member_of_every_record_is_on_a_page(
 
     async def shown(page: str) -> list[str] | None:
         response = await browser.get(page)
-        return PageText(response.text).texts if response.status_code == 200 else None
+        return PageText(response.text, response.url.path).texts if response.status_code == 200 else None
 
     before: dict[str, list[str] | None] = {}
     records: dict[str, frozenset[str]] = {}
@@ -379,7 +388,7 @@ async def test_every_operation_is_on_a_page_or_in_a_form_with_the_members_of_its
     assert not missing, f"on no page, or wrongly in NOT_ON_PAGES: {sorted(missing)}"
     missing = set()
     for name, (page, action) in forms.items():
-        found = PageText((await browser.get(page)).text).forms
+        found = PageText((await browser.get(page)).text, page).forms
         assert action in found, f"{page} has no form for {name}"
         content = operations[name].get("requestBody", {}).get("content", {}).get("application/json")
         if content is not None:

@@ -286,8 +286,9 @@ async def test_a_key_without_permission_to_read_webhooks_gets_a_message(
 async def test_an_entry_with_any_key_has_a_page(browser: httpx.AsyncClient, make_key: MakeKey, rocket: str) -> None:
     await sign_in(browser, make_key("reader", role="reader"))
     page = await browser.get(f"/ui/workspaces/{rocket}/sinks/SNK-1")
-    (address,) = re.findall(r'href="([^"]+/entries/[^"]+)"', page.text)
+    address, history = re.findall(r'href="([^"]+/entries/[^"]+)"', page.text)
     assert address.endswith("/entries/a%2Fb")
+    assert history == f"{address}/history"
     shown = await browser.get(address)
     assert "<bdi>a/b</bdi>" in shown.text
     assert ">null<" in shown.text

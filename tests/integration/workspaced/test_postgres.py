@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
 
+from ingestd.process.postgres_address import PostgresAddress, postgres_address
+from tests.support.later_release import later_release
 from tests.support.postgres_databases import Databases
+from tests.support.running_store import running_store
 from workspaced.app import running
 from workspaced.core.problems import UnavailableProblem
 from workspaced.security import key_store as access
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations, postgres_schema
-from workspaced.storage.address import PostgresAddress, postgres_address
-from workspaced.storage.factory import create_store, migrate, transact
+from workspaced.storage.factory import migrate, transact
 from workspaced.storage.port import StorageUnusable, Transaction
-from workspaced.storage.postgres import connect
+from workspaced.storage.postgres_connection import connect
 from workspaced.storage.store import Store
 
 DEADLINE_SECONDS = 30
@@ -35,35 +39,19 @@ def empty(postgres_databases: Databases) -> Iterator[PostgresAddress]:
         yield postgres_address(url)
 
 
-@pytest.fixture
-def database(postgres_databases: Databases) -> Iterator[PostgresAddress]:
-    with postgres_databases.migrated() as url:
-        yield postgres_address(url)
-
-
-@asynccontextmanager
-async def _store(address: PostgresAddress, tmp_path: Path) -> AsyncIterator[Store]:
-    store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
-    await store.start()
-    try:
-        yield store
-    finally:
-        await store.stop()
-
-
-def _hang_up(address: PostgresAddress) -> None:
-    """End every other connection to the database, as a restart of the server does."""
+def _hang_up(address: PostgresAddress, which: str = "true") -> None:
+    """End every other connection to the database, as a restart of the server does; or those that a condition selects."""
     with psycopg.connect(**dict(address.parameters), autocommit=True) as connection:  # type: ignore[arg-type]
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            f"WHERE datname = current_database() AND pid <> pg_backend_pid() AND {which}".encode()
         )
 
 
 async def test_after_lost_connections_reads_writes_and_notifications_continue(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
-    async with _store(database, tmp_path) as store:
+    async with running_store(database, tmp_path) as store:
         woken = asyncio.Event()
         store.listen("channel", woken.set)
         for _ in range(2):
@@ -88,13 +76,13 @@ async def test_work_is_repeated_after_its_connection_is_lost(database: PostgresA
             _hang_up(database)
         return len(tx.all("SELECT name FROM fixed_setting"))
 
-    async with _store(database, tmp_path) as store:
+    async with running_store(database, tmp_path) as store:
         assert await store.write(work) == 1
     assert len(runs) == 2
 
 
 async def test_a_commit_of_one_process_wakes_the_other(database: PostgresAddress, tmp_path: Path) -> None:
-    async with _store(database, tmp_path) as here, _store(database, tmp_path) as there:
+    async with running_store(database, tmp_path) as here, running_store(database, tmp_path) as there:
         woken = asyncio.Event()
         here.listen("channel", woken.set)
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -127,11 +115,18 @@ async def test_a_service_with_an_outdated_database_names_the_command_and_works_a
             assert (await http.get("/v1/workspace", headers={"x-api-key": "k"})).status_code == 401
 
 
+def _insert_lease(tx: Transaction, *, job: str) -> int:
+    return tx.run("INSERT INTO job_lease (job, holder, ends_at) VALUES (:job, '', 0)", {"job": job})
+
+
 @pytest.fixture
 def behind(empty: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> PostgresAddress:
     """Return a database that lacks a step, which needs a table alone."""
     migrate(empty)
-    steps = (*migrations.steps("postgres"), (9_999, "ALTER TABLE workspace ADD COLUMN more bigint"))
+    steps = (
+        *migrations.steps("postgres"),
+        migrations.MigrationStep(9_999, 1, "ALTER TABLE workspace ADD COLUMN more bigint"),
+    )
     monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
     monkeypatch.setattr("workspaced.storage.postgres_schema._LOCK_WAIT", "100ms")
     return empty
@@ -160,9 +155,69 @@ def test_a_migration_that_waits_for_too_long_names_the_session_that_it_waits_for
     with connect(behind) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM workspace")
-        sentence = rf"process {reader.info.backend_pid} of .* then run `workspaced migrate` again"
+        sentence = rf"process {reader.info.backend_pid} of .* Then run `workspaced migrate` again"
         with pytest.raises(StorageUnusable, match=sentence):
             postgres_schema.migrate(behind, give_up_seconds=0)
+
+
+async def test_a_step_that_excludes_older_programs_waits_for_their_hosts_and_names_them(
+    database: PostgresAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # contract P3
+    known = migrations.steps("postgres")
+    new = known[-1].number + 1
+    steps = (*known, migrations.MigrationStep(new, new, "CREATE TABLE after_it (one bigint)"))
+    async with running_store(database, tmp_path) as store:
+        await store.write(lambda tx: tx.run(_CHANGE))
+        monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
+        sentence = (
+            rf"that knows schema {known[-1].number} on 127.0.0.1 \(workspaced\).* Stop these hosts, or upgrade them"
+        )
+        with pytest.raises(StorageUnusable, match=sentence):
+            await asyncio.to_thread(postgres_schema.migrate, database, give_up_seconds=0)
+        monkeypatch.undo()
+        await store.write(lambda tx: tx.run(_CHANGE))  # nothing of the step was done
+
+
+async def test_an_older_program_does_not_write_after_the_step_that_excludes_it(
+    empty: PostgresAddress, tmp_path: Path
+) -> None:
+    # contract P3
+    """The sessions of two writing hosts are ended again and again, until the step finds none."""
+    migrate(empty)
+    count = "SELECT count(*) FROM job_lease"
+    known = migrations.head()
+    release = later_release(tmp_path / "later", f"-- oldest program: {known + 1}\nCREATE TABLE before_it AS {count};\n")
+
+    async def write_until_refused(store: Store, host: int) -> str:
+        for number in itertools.count():
+            work = partial(_insert_lease, job=f"{host}.{number}")
+            try:
+                await store.write(work)
+            except UnavailableProblem as problem:
+                if problem.code == "schema_ahead":
+                    return problem.detail
+            else:
+                written_once[host].set()
+        raise AssertionError("the numbers do not end")
+
+    written_once = [asyncio.Event(), asyncio.Event()]
+    async with AsyncExitStack() as running_hosts:
+        stores = [await running_hosts.enter_async_context(running_store(empty, tmp_path)) for _ in range(2)]
+        writing = [asyncio.create_task(write_until_refused(store, host)) for host, store in enumerate(stores)]
+        for one in written_once:
+            await one.wait()
+        migrating = asyncio.create_task(asyncio.to_thread(release.run, "migrate", "--database", str(empty)))
+        while not migrating.done():
+            await asyncio.to_thread(_hang_up, empty, "pid IN (SELECT pid FROM pg_locks WHERE mode = 'ShareLock')")
+        assert migrating.result().returncode == 0, migrating.result().stderr
+        _hang_up(empty)
+        await asyncio.wait(writing)
+        assert {f"This program can use schemas {known} to {known}," in task.result() for task in writing} == {True}
+    with psycopg.connect(str(empty)) as connection:
+        written = connection.execute(f"SELECT (SELECT * FROM before_it), ({count})").fetchone()
+    assert written
+    assert written[0] == written[1] > 0
 
 
 def test_of_many_concurrent_migrations_one_is_executed_and_all_succeed(empty: PostgresAddress) -> None:
@@ -174,8 +229,12 @@ def test_of_many_concurrent_migrations_one_is_executed_and_all_succeed(empty: Po
 
 def test_both_databases_have_the_same_steps_and_the_same_tables(database: PostgresAddress, tmp_path: Path) -> None:
     # contract P2
-    numbers = {dialect: [number for number, _ in migrations.steps(dialect)] for dialect in ("sqlite", "postgres")}
+    numbers = {
+        dialect: [(step.number, step.oldest_program) for step in migrations.steps(dialect)]
+        for dialect in ("sqlite", "postgres")
+    }
     assert numbers["postgres"] == numbers["sqlite"]
+    assert all(oldest < number for number, oldest in numbers["sqlite"][1:])  # the release before can use it
     path = tmp_path / "s.db"
     migrate(path)
     there = transact(
@@ -197,8 +256,8 @@ def test_both_databases_have_the_same_steps_and_the_same_tables(database: Postgr
         ("event_numbers", "one"),
         ("event_numbers", "last_number"),
     }
-    own = {("schema_step", "number"), ("schema_step", "at")}
-    assert set(here) - kept_otherwise == set(there) - own
+    shared_by_hosts = {column for column in there if column[0] == "rate_bucket"}
+    assert set(here) - kept_otherwise == set(there) - shared_by_hosts
 
 
 def test_every_text_compares_byte_by_byte_and_every_number_is_64_bits_wide(database: PostgresAddress) -> None:
@@ -207,7 +266,7 @@ def test_every_text_compares_byte_by_byte_and_every_number_is_64_bits_wide(datab
         database,
         lambda tx: tx.all(
             "SELECT table_name, column_name, data_type, collation_name FROM information_schema.columns "
-            "WHERE table_schema = 'public' AND table_name <> 'schema_step'"
+            "WHERE table_schema = 'public'"
         ),
     )
     assert len(columns) > 100
@@ -239,7 +298,7 @@ def test_a_database_of_a_newer_version_is_unchanged(postgres_databases: Database
     # contract P3
     with postgres_databases.migrated() as url:
         address = postgres_address(url)
-        step = "INSERT INTO schema_step VALUES (9999, now())"
+        step = "INSERT INTO schema_step (number, oldest_program, at) VALUES (9999, 9999, 0)"
         transact(address, lambda tx: tx.run(step))
         try:
             with pytest.raises(StorageUnusable, match="written by a newer workspaced"):

@@ -18,10 +18,7 @@ from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.ui import entries as entries_page
 
-KEY = re.compile(
-    r'<th scope="row"[^>]*? class="key[^"]*">(?:<input [^>]*>)?<a href="[^"]*">'
-    r'<bdi>(?:<span class="line">)?(.*?)(?:</span><wbr>)?</bdi>'
-)
+KEY = re.compile(r'<th scope="row"[^>]*>(?:<input[^>]*>)?<a href="[^"]+/entries/([^"/]+)">')
 NEXT = re.compile(r'rel="next" href="([^"]*)"')
 
 
@@ -72,6 +69,7 @@ async def test_a_sink_is_searched_by_value_and_says_where_it_stopped(
         monkeypatch.setattr(entries_page, "SEARCH_SECONDS", 0.0)
         pages = await pages_of(browser, f"{sink}?search=value+699&in=value")
         assert [KEY.findall(page) for page in pages] == [[], [], ["k699"]], "but not for long"
+        assert ["data-goes-on" in page for page in pages] == [True, True, False], "the script of a page goes on"
         assert "up to the key <bdi" in pages[0]
         assert "k299" in pages[0]
         assert KEY.findall((await browser.get(f"{sink}?search=k01&in=value")).text) == []
@@ -86,6 +84,26 @@ async def test_a_sink_is_searched_by_value_and_says_where_it_stopped(
         assert "sortedBy" not in newest.text, "a user does not know the words of the API"
         csv = await browser.get(f"{sink}/entries.csv?search=value+699&in=value")
         assert csv.text.splitlines()[1].startswith('"k699","value 699",')
+
+
+async def test_a_search_that_no_key_has_finds_values(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+    async with site(settings, make_key, settings.limits) as (browser, http):
+        workspace = (await http.post("/v1/workspace", json={"label": "Rover"})).json()["id"]
+        sink = await sink_of(
+            http, workspace, "Masses", {"steel": "18.5", "mast": "steel", "frame": "18.5", "18.5": "x"}
+        )
+        for query, keys in (
+            ("search=steel", ["steel"]),
+            ("search=18.5", ["18.5"]),
+            ("search=18.5&in=value", ["frame", "steel"]),
+            ("search=8.5&prefix=s", ["steel"]),
+            ("search=8.5&prefix=f&sort=newest", ["frame"]),
+            ("search=nothing", []),
+        ):
+            assert KEY.findall((await browser.get(f"{sink}?{query}")).text) == keys, query
+        sorted_by_time = (await browser.get(f"{sink}?search=18.5&in=value&sort=newest")).text
+        assert KEY.findall(sorted_by_time) == ["frame", "steel"]
+        assert "The results of a search of values are sorted by key." in sorted_by_time
 
 
 async def test_a_workspace_is_searched_in_all_its_sinks_and_every_entry_is_found_once(
@@ -111,6 +129,7 @@ async def test_a_workspace_is_searched_in_all_its_sinks_and_every_entry_is_found
         assert ">Sink 7</bdi>" in by_label
         nothing = await pages_of(browser, f"{page}/search?search=nothing&in=key")
         assert "None so far." in nothing[0]
+        assert ["data-goes-on" in page for page in nothing] == [True] * (len(nothing) - 1) + [False]
         assert "No more entry has" in nothing[-1]
 
 

@@ -97,6 +97,21 @@ async def test_the_type_of_selected_rows_is_set_and_their_values_stay(grid: Grid
     assert await grid.stored() == before
 
 
+async def test_a_text_is_replaced_in_the_selected_values_that_have_it(grid: Grid) -> None:
+    before = await grid.stored()
+    fields = await grid.select("a", "b", "c", "d", "e")
+    await grid.http.post(f"{grid.api}/mass", json={"key": "e", "value": "11"})
+    done = await grid.act(fields, "replace", replaced="1", replacement="one")
+    assert "1 changed, 1 not, because a later change would be lost." in plain(done)
+    assert await grid.stored() == {**before, "a": ("one", "scalar"), "e": ("11", "scalar")}
+    assert "1 undone." in plain(await grid.undo(done))
+    done = await grid.act(await grid.select("a", "b"), "replace", replaced="x", replacement="")
+    assert (await grid.stored())["b"] == ("\r\ny", "scalar"), "the line ends stay"
+    for replaced, reason in (("", "Type the text to replace."), ("z", "No selected value has the text “z”.")):
+        refused = await grid.act(await grid.select("a", "c"), "replace", replaced=replaced, replacement="one")
+        assert (refused.status_code, reason in plain(refused)) == (400, True)
+
+
 async def test_selected_rows_are_copied_exported_and_plotted(grid: Grid) -> None:
     fields = await grid.select("b", "c", "d", "e")
     copied = await grid.act(fields, "copy")
@@ -154,3 +169,32 @@ async def test_an_import_is_undone_at_once_except_what_changed_after_it(grid: Gr
     assert "3 undone, 1 not, because a later change would be lost." in plain(undone)
     assert await grid.stored() == {**before, "m": ("60", "scalar")}
     assert (await grid.stored())["c"] == (None, "scalar")
+
+
+async def test_protected_rows_stay_and_the_other_ones_are_changed(grid: Grid) -> None:
+    """The sink protects entries that a pipeline feeds (contract M13), and the page says before what it does."""
+    fed = {
+        "entries": [{"key": "a", "value": "2"}],
+        "origins": [{"source": "bench", "pipeline": "bench-a3", "count": 1}],
+    }
+    assert (await grid.http.post(f"{grid.api}/mass", json=fed)).is_success
+    some = "Pipelines wrote some of these entries, and "
+    table = {"table": "key;value\na;3\nd;4\n", "shape": "rows", "header": "true"}
+    assert some + "write over your change" in plain(await send(grid.browser, f"{grid.page}/import", **table))
+    own = {**table, "table": "key;value\na;2\nd;4\n"}
+    assert some not in plain(await send(grid.browser, f"{grid.page}/import", **own)), "only the own entry changes"
+
+    assert (await grid.http.patch(grid.api, json={"protectFedEntries": True})).is_success
+    before = await grid.stored()
+    assert some + "this data sink protects them" in plain(await grid.browser.get(grid.page))
+    preview = await send(grid.browser, f"{grid.page}/import", **table)
+    assert "0 new 1 changed 0 unchanged 1 rejected" in plain(preview)
+    done = await grid.act(await grid.select("a", "d", "e"), "delete")
+    assert "2 deleted, 1 refused." in plain(done)
+    assert "a: The entry 'a' was written from bench, pipeline bench-a3, and this data sink protects" in plain(done)
+    assert await grid.stored() == {key: before[key] for key in "abc"}
+    assert "2 undone." in plain(await grid.undo(done))
+    assert await grid.stored() == before
+    refused = await grid.act(await grid.select("a"), "type", dataType="text")
+    assert (refused.status_code, "1 refused" in plain(refused)) == (409, True)
+    assert await grid.stored() == before

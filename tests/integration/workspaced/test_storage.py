@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
-from workspaced.storage import migrations
+from workspaced.storage import migrations, schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
-from workspaced.storage.sqlite import connect
+from workspaced.storage.sqlite import SqliteTransaction, connect
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.sqlite_store import SqliteStore, open_database, reached, transact
+from workspaced.storage.sqlite_store import SqliteStore, open_database
 
 _INSERT = "INSERT INTO note (text) VALUES (:text)"
 
@@ -200,29 +203,27 @@ async def test_a_stream_can_be_closed_early_and_releases_its_slot(store: SqliteS
 
 def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> None:
     # contract P1
-    connection = open_database(tmp_path / "s.db")
-    pragmas = {
-        name: connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("journal_mode", "synchronous", "foreign_keys", "user_version")
-    }
-    connection.close()
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "user_version": migrations.head()}
+    with open_database(tmp_path / "s.db") as connection:
+        pragmas = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
 def test_the_database_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "data" / "s.db"
-    open_database(path).close()
+    with open_database(path):
+        pass
     assert path.stat().st_mode & 0o077 == 0
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
 def test_a_new_file_can_be_opened_concurrently(tmp_path: Path) -> None:
     # contract P3
-    with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
-    for connection in opened:
-        assert reached(connection) == migrations.head()
-        connection.close()
+    with ThreadPoolExecutor(8) as pool, ExitStack() as opened:
+        connections = pool.map(lambda _: opened.enter_context(open_database(tmp_path / "s.db")), range(16))
+        assert {_reached(connection) for connection in connections} == {migrations.head()}
 
 
 def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
@@ -230,42 +231,87 @@ def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE idempotent_answer (in_the_way)")
     connection.commit()
-    with pytest.raises(StorageUnusable, match="already exists"):
-        open_database(path)
+    with pytest.raises(StorageUnusable, match="already exists"), open_database(path):
+        pass
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert (tables, reached(connection)) == (["idempotent_answer"], 0)
+    assert (tables, _reached(connection)) == (["idempotent_answer"], 0)
     connection.close()
 
 
-def test_a_migration_does_not_wait_for_readers_and_names_a_writer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # contract P3
+@pytest.fixture
+def behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file that lacks a step."""
     path = tmp_path / "s.db"
-    open_database(path).close()
-    steps = (*migrations.steps("sqlite"), (9_999, "ALTER TABLE workspace ADD COLUMN more INTEGER;"))
+    with open_database(path):
+        pass
+    step = migrations.MigrationStep(9_999, 1, "ALTER TABLE workspace ADD COLUMN more INTEGER;")
+    steps = (*migrations.steps("sqlite"), step)
     monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
-    other = sqlite3.connect(path, isolation_level=None)
+    return path
+
+
+def test_a_migration_does_not_wait_for_readers_and_names_a_writer(behind: Path) -> None:
+    # contract P3
+    other = sqlite3.connect(behind, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageUnusable, match="Another program writes to it"):
-        open_database(path, busy_seconds=0)
+    with pytest.raises(StorageUnusable, match="Another program writes to it"), open_database(behind, busy_seconds=0):
+        pass
     other.execute("COMMIT")
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM workspace").fetchone()
-    connection = open_database(path, busy_seconds=0)
-    assert reached(connection) == 9_999
-    connection.close()
+    with open_database(behind, busy_seconds=0) as connection:
+        assert _reached(connection) == 9_999
     other.close()
 
 
-def test_work_outside_the_server_is_committed_or_rolled_back(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    transact(path, lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 5"))
+def test_a_file_is_not_migrated_while_an_older_program_uses_it(behind: Path) -> None:
+    # contract P3
+    newer = migrations.steps
+    with pytest.MonkeyPatch.context() as program, ExitStack() as older:
+        program.setattr(migrations, "steps", lambda dialect: newer(dialect)[:-1])
+        connection = older.enter_context(open_database(behind))
+        program.undo()
+        with pytest.raises(StorageUnusable, match="another workspaced uses it"), open_database(behind, busy_seconds=0):
+            pass
+        assert _reached(connection) == newer("sqlite")[-2].number
+    with open_database(behind, busy_seconds=0) as connection:
+        assert _reached(connection) == 9_999
 
-    def fails(tx: Transaction) -> None:
-        tx.run("UPDATE data_sink_entry_numbers SET last_number = 6")
-        raise LookupError
 
-    with pytest.raises(LookupError):
-        transact(path, fails)
-    assert transact(path, lambda tx: tx.one("SELECT last_number FROM data_sink_entry_numbers")) == (5,)
+def test_a_step_decides_which_older_programs_can_use_the_file_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # contract P3
+    first = migrations.steps("sqlite")[0]
+    added = migrations.MigrationStep(2, 1, "ALTER TABLE workspace ADD COLUMN more INTEGER;")
+    removed = migrations.MigrationStep(3, 2, "ALTER TABLE workspace DROP COLUMN more;")
+
+    def start(*steps: migrations.MigrationStep) -> int:
+        monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
+        with open_database(tmp_path / "s.db") as connection:
+            return _reached(connection)
+
+    assert [start(first), start(first, added), start(first)] == [1, 2, 2]
+    assert migrations.oldest() == 1
+    assert [start(first, added, removed), start(first, added)] == [3, 3]
+    assert migrations.oldest() == 2
+    with pytest.raises(StorageUnusable, match="for programs that know schema 2") as refused:
+        start(first)
+    assert "This program can use schemas 1 to 1," in str(refused.value)
+
+
+_REMOVAL = re.compile(r"^\s*(DROP|ALTER TABLE .*\b(DROP|RENAME|TYPE|SET NOT NULL)\b)", re.MULTILINE | re.IGNORECASE)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_step_excludes_programs_if_and_only_if_it_removes_something(dialect: migrations.Dialect) -> None:
+    # contract P3
+    assert _REMOVAL.search("ALTER TABLE block DROP COLUMN icon")
+    assert not _REMOVAL.search("ALTER TABLE block ADD COLUMN icon text")
+    for before, step in pairwise(migrations.steps(dialect)):
+        is_removal = _REMOVAL.search(step.sql) is not None
+        assert is_removal == (step.oldest_program > before.oldest_program), step.number
+
+
+def _reached(connection: sqlite3.Connection) -> int:
+    return schema.reached(SqliteTransaction(connection)).number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.database_client import DatabaseClient
+from tests.support.running_store import running_store
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
-from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.address import Address
 from workspaced.storage.batchable import BatchableWork
-from workspaced.storage.factory import create_store, migrate, transact
+from workspaced.storage.factory import transact
 from workspaced.storage.maintenance_jobs import JobLeases, MaintenanceJobs
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.postgres import PostgresTransaction
 from workspaced.storage.store import Store
 
 pytestmark = pytest.mark.both_databases
@@ -30,32 +32,15 @@ DEADLINE_SECONDS = 30
 
 
 @pytest.fixture
-def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
-    chosen = postgres or sqlite_address(tmp_path / "data")
-    migrate(chosen)
-    return chosen
-
-
-@asynccontextmanager
-async def _store(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
-    store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
-    await store.start()
-    try:
-        yield store
-    finally:
-        await store.stop()
-
-
-@pytest.fixture
 async def store(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
-    async with _store(address, tmp_path) as started:
+    async with running_store(address, tmp_path) as started:
         yield started
 
 
 @pytest.fixture
 async def other(address: Address, tmp_path: Path) -> AsyncIterator[Store]:
     """A store of another process."""
-    async with _store(address, tmp_path) as started:
+    async with running_store(address, tmp_path) as started:
         yield started
 
 
@@ -171,12 +156,55 @@ async def _done(store: Store, *works: Callable[[Transaction], Any]) -> tuple[lis
     return outcomes, dict(rows)
 
 
-async def test_adjacent_work_of_a_kind_is_executed_in_a_batch_and_other_work_alone(store: Store) -> None:
+async def test_work_of_a_kind_is_executed_in_a_batch_and_other_work_alone(store: Store) -> None:
     outcomes, kept = await _done(
-        store, _Pair("a", "x"), _Pair("b", "x"), _put("c"), _Pair("d", "x"), _Pair("e", "y"), _Pair("f", "y")
+        store, _Pair("a", "x"), _Pair("e", "y"), _put("c"), _Pair("d", "z"), _Pair("b", "x"), _Pair("f", "y")
     )
     assert outcomes == ["together", "together", "c", "alone", "together", "together"]
     assert kept == {"a": "together", "b": "together", "c": "v", "d": "alone", "e": "together", "f": "together"}
+
+
+async def test_work_that_fails_in_a_statement_without_a_result_is_undone_alone(store: Store) -> None:
+    def fail(tx: Transaction) -> str:
+        tx.run(_PUT, {"name": "b", "value": "v"})
+        tx.later("INSERT INTO fixed_setting (name, value) VALUES ('none', NULL)")
+        return "b"
+
+    first, failed, last = await _Gate().together(store, _put("a"), fail, _put("c"))
+    assert (first, last) == ("a", "c")
+    assert isinstance(failed, Exception)
+    assert await store.read(_names) == ["a", "c"]
+
+
+async def test_a_part_that_fails_because_of_a_statement_before_it_is_not_undone_alone(store: Store) -> None:
+    def work(tx: Transaction) -> None:
+        tx.run(_PUT, {"name": "before", "value": "v"})
+        with suppress(Exception):
+            tx.later("INSERT INTO fixed_setting (name, value) VALUES ('none', NULL)")
+            with tx.nested():
+                tx.run(_PUT, {"name": "inside", "value": "v"})
+        if not isinstance(tx, PostgresTransaction):  # SQLite undoes only the statement
+            raise ConflictProblem("no", "It failed.")
+
+    with pytest.raises(Exception, match=r"failed"):
+        await store.write(work)
+    assert await store.read(_names) == []
+
+
+@pytest.mark.parametrize("count", [2, 300])
+async def test_loaded_rows_keep_every_kind_of_value(store: Store, count: int) -> None:
+    statement = "INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at) VALUES"
+    rows = [
+        (number.to_bytes(2, "big") + b"\0\\", b"", number, f'"\\\n\t{number}', b"\\x00", 2**60 + number)
+        for number in range(count)
+    ]
+    await store.write(lambda tx: tx.load(statement, rows))
+    found = await store.read(
+        lambda reader: reader.all(
+            "SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_answer ORDER BY slot"
+        )
+    )
+    assert found == rows
 
 
 async def test_work_that_a_batch_omits_is_executed_alone_and_fails_alone(store: Store) -> None:

@@ -189,16 +189,12 @@ async def test_a_workspace_that_does_not_exist_keeps_no_writer(
 async def hosts(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
-    """Two services on one database."""
+    """Two services on one database, with one folder of files."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with AsyncExitStack() as stack:
         clients = []
-        for number in range(2):
-            app = await stack.enter_async_context(
-                running(dataclasses.replace(settings, data=settings.data.with_name(f"data{number}"), busy_seconds=5))
-                if settings.postgres
-                else running(dataclasses.replace(settings, busy_seconds=5))
-            )
+        for _ in range(2):
+            app = await stack.enter_async_context(running(dataclasses.replace(settings, busy_seconds=5)))
             transport = httpx.ASGITransport(app=app)
             client = httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers, timeout=30)
             clients.append(await stack.enter_async_context(client))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.core.members import Body, Number, read_body
+from workspaced.core.bodies import Body, read_body
+from workspaced.core.members import Number
 from workspaced.core.problems import Invalid
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges

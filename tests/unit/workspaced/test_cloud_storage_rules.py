@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaced.core.members import read_body
+from workspaced.core.bodies import read_body
 from workspaced.core.problems import ForbiddenProblem, Invalid, RangeNotSatisfiable
 from workspaced.resources.cloud_storage.conversion_store import FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of

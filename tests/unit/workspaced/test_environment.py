@@ -18,13 +18,14 @@ PARTS = {
     "deliveries": ("WORKSPACED_LEASE_SECONDS", "7"),
     "conversion": ("WORKSPACED_CONVERSION_AT_ONCE", "7"),
     "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+    "lost_encryption_key": ("WORKSPACED_LOST_ENCRYPTION_KEY", "0123"),
     "visible_id_prefix": ("WORKSPACED_VISIBLE_ID_PREFIX", "abc"),
     "proxies": ("WORKSPACED_TRUSTED_PROXIES", "10.0.0.0/8"),
     "history": ("WORKSPACED_HISTORY_CHANGES", "7"),
     "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
 }
 DEFAULTS = WorkspacedSettings(data=Path("data"))
-ELSEWHERE = {"data", "postgres"}  # settings of the command line, which have variables for their options
+ELSEWHERE = {"data", "postgres", "bucket"}  # settings of the command line, which have variables for their options
 
 
 @pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(WorkspacedSettings)} - ELSEWHERE))

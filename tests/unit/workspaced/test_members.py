@@ -7,8 +7,9 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from workspaced.core.bodies import Body, body_schema, read_body
 from workspaced.core.json_schema import Timestamp, record_schemas
-from workspaced.core.members import Body, Whole, body_schema, read_body
+from workspaced.core.members import Whole
 from workspaced.core.problems import Invalid
 from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey
 from workspaced.resources.blocks.values import BlockChanges, NewBlock

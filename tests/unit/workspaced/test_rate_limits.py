@@ -4,23 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.set_seconds import SetSeconds
 from workspaced.security import rate_limits
-from workspaced.security.rate_limits import RateLimit
+from workspaced.security.rate_limits import Policy, RateLimit
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import visible_id_prefix
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_burst_is_permitted_then_one_request_for_each_refilled_token() -> None:
-    clock = _Clock()
-    limit = RateLimit("default", per_minute=60, burst=3, clock=clock)
+    clock = SetSeconds()
+    limit = RateLimit(Policy("default", 60, 3), clock=clock)
     assert [limit.take("a").allowed for _ in range(5)] == [True, True, True, False, False]
     assert limit.take("b").allowed
     clock.now += 1
@@ -30,8 +23,8 @@ def test_a_burst_is_permitted_then_one_request_for_each_refilled_token() -> None
 
 
 def test_the_headers_have_the_policy_and_the_remaining_requests() -> None:
-    clock = _Clock()
-    limit = RateLimit("default", per_minute=1_200, burst=200, clock=clock)
+    clock = SetSeconds()
+    limit = RateLimit(Policy("default", 1_200, 200), clock=clock)
     first = limit.take("a")
     assert dict(first.headers) == {
         "RateLimit-Policy": '"default";q=1200;w=60',
@@ -41,16 +34,16 @@ def test_the_headers_have_the_policy_and_the_remaining_requests() -> None:
     assert dict(last.headers)["RateLimit"] == '"default";r=0;t=1'
     refused = limit.take("a")
     assert (refused.allowed, refused.retry_seconds) == (False, 1)
-    slow = RateLimit("x", per_minute=2, burst=1, clock=clock)
+    slow = RateLimit(Policy("x", 2, 1), clock=clock)
     slow.take("a")
     assert (slow.look("a").allowed, slow.look("a").retry_seconds) == (False, 30)
 
 
 def test_reading_uses_no_token_and_zero_is_no_limit() -> None:
-    clock = _Clock()
-    limit = RateLimit("x", per_minute=60, burst=1, clock=clock)
+    clock = SetSeconds()
+    limit = RateLimit(Policy("x", 60, 1), clock=clock)
     assert all(limit.look("a").allowed for _ in range(5))
-    none = RateLimit("x", per_minute=0, burst=1, clock=clock)
+    none = RateLimit(Policy("x", 0, 1), clock=clock)
     assert all(none.take("a").allowed for _ in range(1_000))
     assert none.take("a").headers == ()
 
@@ -59,8 +52,8 @@ def test_reading_uses_no_token_and_zero_is_no_limit() -> None:
 def test_no_interval_has_more_than_the_burst_and_the_refilled_requests(
     pauses: list[float], per_minute: int, burst: int
 ) -> None:
-    clock = _Clock()
-    limit = RateLimit("x", per_minute=per_minute, burst=burst, clock=clock)
+    clock = SetSeconds()
+    limit = RateLimit(Policy("x", per_minute, burst), clock=clock)
     allowed = 0
     for pause in pauses:
         clock.now += pause
@@ -70,9 +63,9 @@ def test_no_interval_has_more_than_the_burst_and_the_refilled_requests(
 
 
 def test_any_number_of_callers_needs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "_REMEMBERED", 100)
-    clock = _Clock()
-    limit = RateLimit("x", per_minute=1, burst=5, clock=clock)
+    monkeypatch.setattr(rate_limits, "REMEMBERED", 100)
+    clock = SetSeconds()
+    limit = RateLimit(Policy("x", 1, 5), clock=clock)
     for number in range(1_000):
         limit.take(f"caller {number}")
         limit.take("regular")

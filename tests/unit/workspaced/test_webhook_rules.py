@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from workspaced.core.members import read_body
+from workspaced.core.bodies import read_body
 from workspaced.core.problems import Invalid, UnavailableProblem, UnprocessableProblem
 from workspaced.resources.webhooks.rules import merged_oauth, with_defaults
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers

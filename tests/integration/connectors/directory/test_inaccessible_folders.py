@@ -137,7 +137,7 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     lines = run.stdout.splitlines()
     for reported, before, afterwards in (lines[:3], lines[3:]):
         assert reported.startswith(
-            "/drop/a.csv can't be moved: its folder can't be written to. It was read and is not read again"
+            "/drop/a.csv can't be moved: its folder can't be written to. The file was read and is not read again"
         )
         assert (before, afterwards) == ("['a.csv']", "[]")
 

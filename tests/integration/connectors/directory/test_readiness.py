@@ -158,7 +158,7 @@ def test_a_trailer_has_the_number_of_records_and_is_no_record(drop: Drop) -> Non
     assert batch.cursor["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_text("part,mass\nA,1\n# rows: 2\n")
     assert ready_names(connector) == ["run.csv"]
-    with pytest.raises(SourceBroken, match="its last line says 2 records, it holds 1"):
+    with pytest.raises(SourceBroken, match="its last line says 2 records, but the file holds 1"):
         read_all(connector, "run.csv")
     assert ready_names(connector) == []
 
@@ -215,7 +215,7 @@ def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(drop: Dr
     assert "waits for a manifest (*.manifest) that lists it" in why(connector, "b.csv")
     drop.write("export.manifest", f"# two files\n{digest}  b.csv\na.csv\n")
     assert ready_names(connector) == []
-    assert "export.manifest also lists a.csv, missing" in why(connector, "b.csv")
+    assert "export.manifest also lists a.csv: missing" in why(connector, "b.csv")
     drop.write("a.csv")
     assert ready_names(connector) == ["b.csv", "a.csv"]
     cursor = read_all(connector, "b.csv")[-1].cursor
@@ -284,13 +284,13 @@ def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(drop: Dro
 @pytest.mark.parametrize(
     ("ready", "sentence"),
     [
-        ([{"type": "marker", "name": "done"}], "names {name}"),
+        ([{"type": "marker", "name": "done"}], "must have {name}"),
         ([{"type": "marker", "name": "{name}"}], "differ from the file's own name"),
         ([{"type": "sha256", "name": "sums/{name}"}], "no slash"),
         ([{"type": "trailer", "pattern": "rows: [0-9]+"}], "one pair of brackets"),
         ([{"type": "trailer", "pattern": "("}], "no regular expression"),
-        ([{"type": "parts", "name": "run.csv", "parts": ["a", "b"]}], "names {part} once"),
-        ([PARTS | {"parts": ["a", "a"]}], "has a name twice"),
+        ([{"type": "parts", "name": "run.csv", "parts": ["a", "b"]}], "{part} exactly once"),
+        ([PARTS | {"parts": ["a", "a"]}], "must not have a name twice"),
         (["marker", {"type": "marker", "name": "{stem}.ok"}], "the rule marker twice"),
     ],
 )

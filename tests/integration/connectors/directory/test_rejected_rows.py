@@ -242,7 +242,9 @@ def test_a_line_of_invalid_json_must_be_corrected_as_fields(open_flow: Open) -> 
     correct(flow, name, lambda text: text.replace('\\"B\\" ', '\\"B\\", '))
     flow.pass_once()
     assert "_text" in (flow.done / "rejected" / name).read_text()
-    assert flow.mirror.status.rejections(limit=1)[0].reason.startswith("The column _text still holds its text")
+    assert flow.mirror.status.rejections(limit=1)[0].reason.startswith(
+        "The column _text still holds the text of the row"
+    )
     correct(flow, name, lambda text: '{"part": "B", "mass": 2, ' + text[text.index('"_reason"') :])
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])

@@ -141,7 +141,7 @@ INNER = zipped({"inner.zip": zipped({"a.csv": CSV})})
             "x.zip",
             zipped({"readme.txt": b"x"}),
             "*",
-            r"x\.zip: readme\.txt: its suffix is none .* If readme\.txt holds no",
+            r"x\.zip: readme\.txt: its suffix must be one of .* If readme\.txt holds no",
         ),
         ("x.zip", zipped({"a.csv": CSV, "b.txt": b""}), "*.*", r"x\.zip: b\.txt: .* set member to a glob .*'\*\.csv'"),
     ],

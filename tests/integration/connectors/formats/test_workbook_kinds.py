@@ -160,7 +160,7 @@ def test_cells_after_the_last_named_column_are_reported() -> None:
         (b"", "a.xlsx is empty."),
         (
             compound_file({"EncryptedPackage": b"x", "EncryptionInfo": b"y"}),
-            "a.xlsx needs a password. Save it without one.",
+            "a.xlsx needs a password. Save it without a password.",
         ),
         (
             compound_file({"WordDocument": b"x"}),

@@ -48,7 +48,7 @@ def test_a_record_that_moves_to_a_page_already_read_is_not_removed(service: Rest
     batches = read(connector)
     assert "3" not in ids(batches)
     assert all(batch.partial for batch in batches)
-    assert "moved while its pages were read" in next(iter(connector.notices()))
+    assert "moved between its pages during the reading" in next(iter(connector.notices()))
     again = read(connector, batches[-1].cursor)
     assert ids(again) == [str(number) for number in range(1, 10)]
     assert not any(batch.partial for batch in again)
@@ -89,7 +89,7 @@ def test_a_record_on_two_pages_is_read_once_as_it_was_last(service: RestService,
 def test_an_unchanged_page_token_ends_with_a_sentence(service: RestService, connect: Connect) -> None:
     service.before = lambda _: Sent({"data": service.records[:1], "meta": {"token": "same"}})
     connector = connect(page={"type": "cursor", "path": "meta.token", "param": "token"})
-    with pytest.raises(SourceBroken, match="leads from a page to one that was read already"):
+    with pytest.raises(SourceBroken, match="leads from a page to a page that was read already"):
         read(connector)
     assert len(service.asked) == 2
 

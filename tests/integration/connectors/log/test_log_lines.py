@@ -223,7 +223,7 @@ def test_a_last_line_without_its_end_is_flagged_and_held_while_fields_are_missin
     bench.now += 100
     assert run.look(connector) == []
     assert run.rejects == []
-    assert "is not complete, such as one without a line end" in str(connector.explain("run.csv", run.cursor))
+    assert "is not complete: for example, it has no line end" in str(connector.explain("run.csv", run.cursor))
     bench.append(",2")
     assert run.look(connector) == []  # it still grows
     bench.now += 100

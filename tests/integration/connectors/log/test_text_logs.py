@@ -86,17 +86,19 @@ def test_the_last_record_of_a_rotated_log_is_read(bench: Bench) -> None:
     assert run.look(connector) == [(1, "t1", "a\n  at x"), (3, "t2", "b"), (4, "t3", "c")]
 
 
-def test_a_record_above_the_size_limit_is_rejected_by_whole_lines(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_a_record_above_the_size_limit_is_rejected_once_with_all_its_lines(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setattr(tail, "BLOCK_BYTES", 50)
     monkeypatch.setattr(tail, "RECORD_BYTES", 200)
     monkeypatch.setattr(rows, "RECORD_BYTES", 200)
     run, connector = Reading("run.log"), bench.connector(**TRACES)
-    bench.append("t1 a\n" + "  at x\n" * 40 + "t2 b\nt3 c\n", "run.log")
-    assert run.look(connector) == [(42, "t2", "b")]
-    assert run.rejects[0] == (1, "The row is larger than 200 bytes, the limit for a row.")
-    assert [position for position, _ in run.rejects[1:]] != []
+    for text in ("t1 a\n", "  at x\n" * 40, "t2 b\n", "  at " + "y" * 300 + "\n", "t3 c\nt4 d\n"):
+        bench.append(text.encode(encoding), "run.log")
+    assert run.look(connector) == [(44, "t3", "c")]
+    reason = "The row is larger than 200 bytes, the limit for a row."
+    assert run.rejects == [(1, reason), (42, reason)]
 
 
 def test_a_log_without_a_format_names_only_those_that_can_grow(bench: Bench) -> None:
@@ -107,7 +109,7 @@ def test_a_log_without_a_format_names_only_those_that_can_grow(bench: Bench) -> 
         with pytest.raises(SourceBroken) as refused:
             Reading(name).look(bench.connector(pattern=name))
         assert str(refused.value) == (
-            f"{name}: its suffix is none of .csv, .tsv, .tab, .ndjson, .jsonl. Set format to one of csv, ndjson, text."
+            f"{name}: its suffix must be one of .csv, .tsv, .tab, .ndjson, .jsonl. Set format to one of csv, ndjson, text."
         )
     with pytest.raises(SourceBroken, match=r"run\.csv\.gz is a packed file"):
         Reading("run.csv.gz").look(bench.connector(pattern="run.csv.gz"))

@@ -283,7 +283,7 @@ def test_a_broker_that_speaks_only_3_1_1_is_used_with_that_and_check_says_what_i
 
 def test_a_configured_version_is_the_only_one_that_is_tried(tmp_path: Path) -> None:
     with scripted_broker() as broker, Reader(tmp_path, broker.url, version=5) as reader:
-        with pytest.raises(SourceBroken, match="Set version to one that it speaks"):
+        with pytest.raises(SourceBroken, match="Set version to a version that it supports"):
             reader.read()
         assert broker.levels == [5]
 

@@ -16,13 +16,6 @@ from tests.support.scripted_bucket import ScriptedBucket, scripted_bucket
 from tests.support.sftp_server import SftpServer
 
 
-@pytest.fixture
-def object_server(bucket_server: ObjectServer) -> ObjectServer:
-    """Return the server with an empty bucket."""
-    bucket_server.clear()
-    return bucket_server
-
-
 @pytest.fixture(params=["sftp", "s3"])
 def server(request: pytest.FixtureRequest) -> SftpServer | ObjectServer:
     found: SftpServer | ObjectServer = request.getfixturevalue(

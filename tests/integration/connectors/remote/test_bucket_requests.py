@@ -114,7 +114,7 @@ def test_an_object_that_is_listed_and_can_not_be_requested_is_a_notice(
     [
         (403, "SignatureDoesNotMatch", "secret_key does not belong to access_key. Correct it."),
         (403, "InvalidAccessKeyId", "The server does not know access_key."),
-        (403, "AccessDenied", "what they permit: to list and read"),
+        (403, "AccessDenied", "their permissions: to list and read"),
         (403, "RequestTimeTooSkewed", "The clock of this machine is wrong."),
         (400, "AuthorizationHeaderMalformed", "Correct region"),
         (301, "PermanentRedirect", "Correct region"),

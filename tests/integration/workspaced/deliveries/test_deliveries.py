@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import pytest
@@ -23,8 +23,10 @@ from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.webhooks import store
 from workspaced.security.egress.rules import Address, EgressRules
+from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
+from workspaced.storage.port import StorageUnusable
 
 _DAY = 86_400
 
@@ -724,17 +726,21 @@ async def test_an_outcome_after_the_lease_was_lost_is_not_written(rig: Rig) -> N
         assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
-Serve = Callable[[bytes | None], AbstractAsyncContextManager[httpx.AsyncClient]]
+class Serve(Protocol):
+    def __call__(
+        self, key: bytes | None, *, lost: bytes | None = None
+    ) -> AbstractAsyncContextManager[httpx.AsyncClient]: ...
 
 
 @pytest.fixture
 def serve(settings: WorkspacedSettings, make_key: Callable[..., str]) -> Serve:
-    """Return a context manager that runs the service with an encryption key, and yields a client."""
+    """Return a context manager that runs the service with an encryption key instead of a lost one, and yields a client."""
 
     @asynccontextmanager
-    async def serving(key: bytes | None) -> AsyncIterator[httpx.AsyncClient]:
+    async def serving(key: bytes | None, *, lost: bytes | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        fingerprint = SecretBox(lost).fingerprint or ""
         async with (
-            running(dataclasses.replace(settings, encryption_key=key)) as app,
+            running(dataclasses.replace(settings, encryption_key=key, lost_encryption_key=fingerprint)) as app,
             api_client(app, make_key()) as http,
         ):
             yield http
@@ -743,6 +749,18 @@ def serve(settings: WorkspacedSettings, make_key: Callable[..., str]) -> Serve:
 
 
 OLD_KEY, NEW_KEY = b"o" * 32, b"n" * 32
+
+
+async def test_a_host_with_another_encryption_key_does_not_start_and_says_which(serve: Serve) -> None:
+    # contract P8
+    async with serve(OLD_KEY):
+        pass
+    for other, shown in ((NEW_KEY, "has the fingerprint"), (None, "is not set")):
+        with pytest.raises(StorageUnusable, match=f"WORKSPACED_ENCRYPTION_KEY {shown}"):
+            async with serve(other):
+                pytest.fail("it started")
+    async with serve(OLD_KEY):
+        pass
 
 
 async def test_without_the_encryption_key_sealed_webhooks_wait_and_others_go_on(
@@ -754,7 +772,7 @@ async def test_without_the_encryption_key_sealed_webhooks_wait_and_others_go_on(
             sealed = (
                 await http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["workspace.created"]})
             ).headers["Location"]
-        async with serve(None) as http:
+        async with serve(None, lost=OLD_KEY) as http:
             await http.post("/v1/webhooks", json={"url": other.url, "dataEvents": ["workspace.created"]})
             shown = (await http.get(sealed)).json()
             assert (shown["enabled"], shown["signingSecret"]) == (True, "whsec_…")
@@ -778,7 +796,7 @@ async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_
             sealed = (
                 await http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["workspace.created"]})
             ).headers["Location"]
-        async with serve(NEW_KEY) as http:
+        async with serve(NEW_KEY, lost=OLD_KEY) as http:
             await http.post("/v1/webhooks", json={"url": other.url, "dataEvents": ["workspace.created"]})
             with capture_logs() as lines:
                 await http.post("/v1/workspace", json={"label": "w"})
@@ -788,7 +806,7 @@ async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_
             assert found[receiver.url]["enabled"] is False
             assert found[receiver.url]["disabledReason"] == store.SEALED_REASON
             assert found[other.url]["enabled"] is True
-        async with serve(OLD_KEY) as http:  # the key was restored
+        async with serve(OLD_KEY, lost=NEW_KEY) as http:  # the key was restored
             assert (await arrival(receiver)).event["data"]["object"]["label"] == "w"
             assert (await http.get(sealed)).json()["enabled"] is True
 

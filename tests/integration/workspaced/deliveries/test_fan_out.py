@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
 from workspaced.events import fan_out
+from workspaced.events.outbox import emit_each
+from workspaced.events.payload import DomainEvent
+from workspaced.http.operations import Author
 from workspaced.storage.factory import transact
 
 pytestmark = pytest.mark.both_databases
@@ -76,6 +80,42 @@ async def test_the_receivers_of_an_event_are_determined_at_its_commit(rig: Rig, 
         ),
     )
     assert dict(counts) == {early.rpartition("/")[2]: 250, late.rpartition("/")[2]: 0}
+
+
+async def test_events_of_a_group_that_wait_for_their_deliveries_are_not_sent_for_ignored_clients(rig: Rig) -> None:
+    held = pytest.MonkeyPatch()
+    held.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", _nothing)
+    try:
+        entries = {"dataEvents": ["data_sink.entry.*"]}
+        every = await rig.webhook("http://127.0.0.1:9009/", **entries)
+        some = await rig.webhook("http://127.0.0.1:9009/", **entries, ignoreClientIds=["ignored"])
+        workspace = (await rig.http.get("/v1/workspace")).json()[0]["id"]
+        now = time.time_ns() // 1_000_000
+        changes = [
+            (
+                Author(principal=None, client_id="ignored" if number % 3 == 0 else "other", now=now),
+                DomainEvent(
+                    type="data_sink.entry.created", id=f"{number}", record={}, resource=f"data_sink.entry/s/{number}"
+                ),
+            )
+            for number in range(150)
+        ]
+        transact(rig.settings.database, lambda tx: emit_each(tx, workspace, changes))
+    finally:
+        held.undo()
+    while transact(rig.settings.database, lambda tx: fan_out.fan_out(tx, 100)):
+        pass
+    sent = transact(
+        rig.settings.database,
+        lambda tx: tx.all(
+            "SELECT w.id, d.resource FROM delivery d JOIN webhook w ON w.number = d.webhook ORDER BY d.webhook, d.number"
+        ),
+    )
+    resources = [event.resource for _, event in changes]
+    by_webhook = {
+        webhook: [name for one, name in sent if one == webhook.rpartition("/")[2]] for webhook in (every, some)
+    }
+    assert by_webhook == {every: resources, some: [name for at, name in enumerate(resources) if at % 3]}
 
 
 async def _nothing(_job: object) -> int:

@@ -79,6 +79,6 @@ def test_the_configured_format_takes_precedence_over_the_name() -> None:
 
 def test_a_file_name_of_an_unknown_format_is_reported() -> None:
     with pytest.raises(
-        SourceBroken, match=r"report\.txt: its suffix is none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
+        SourceBroken, match=r"report\.txt: its suffix must be one of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
     ):
         resolve_format("report.txt", None)

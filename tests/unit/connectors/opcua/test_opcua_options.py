@@ -43,7 +43,7 @@ def test_a_node_id_keeps_its_text() -> None:
         ({"nodes": ["ns=2;s=Oven"]}, "names a namespace by number"),
         ({"nodes": ["Oven"]}, "is no node id"),
         ({"browse": "Line1//Oven"}, "empty level"),
-        ({"browse": "Line1/a**"}, "a level of its own"),
+        ({"browse": "Line1/a**"}, "must be a whole level"),
         ({"browse": "x", "url": "opc.tcp://me:secret@host"}, "must not hold credentials"),
         ({"browse": "x", "trust": ["abc"]}, "SHA-256 fingerprint"),
         ({"browse": "x", "user": "me", "security": "none"}, "would send the password readable"),

@@ -15,12 +15,14 @@ COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "i
 CHANGING = {
     "approve", "backfill", "backup", "connector check", "connector new", "cursor reset", "cursor rewind",
     "cursor set", "demo", "discard", "init", "install-units", "pause",
-    "rejected drop", "rejected retry", "reload", "restore", "resume", "run", "support-bundle", "sync",
+    "rejected drop", "rejected retry", "reload", "restore", "resume", "run",
+    "standby promote", "standby step-down", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
     "database sql": "SQL for an administrator",
     "rejected export": "CSV or NDJSON, with an option of its own",
     "schema": "always JSON",
+    "standby status": "JSON, but only with a daemon that runs with --standby, as in tests/process/test_standby.py",
     "top": "a view of 'status --json' for people",
 }
 READING = {

@@ -139,7 +139,7 @@ async def test_a_response_about_another_key_is_unreadable(client_of: Callable[[H
         ),
         ({"title": "Bad", "errors": [{"pointer": "/a", "detail": "/a is blank."}]}, "Bad (/a is blank.)"),
         ({"title": "Bad", "errors": [{"pointer": "/a", "code": "blank"}]}, "Bad (/a: blank)"),
-        ({"detail": "The request is not what the service takes."}, ""),
+        ({"detail": "The service does not accept the content of the request."}, ""),
     ],
 )
 async def test_an_error_says_each_sentence_once(
@@ -149,4 +149,4 @@ async def test_an_error_says_each_sentence_once(
     with pytest.raises(ServiceError) as caught:
         await done(client.list_workspaces())
     said = f" The service says: {words}" if words else ""
-    assert str(caught.value) == f"workspaces.list: The request is not what the service takes (400).{said}"
+    assert str(caught.value) == f"workspaces.list: The service does not accept the content of the request (400).{said}"

@@ -19,7 +19,7 @@ ROWS = [{"part": "a", "mass": 0.5}]
         ({}, "The column 'mass' has floating-point numbers, such as 0.5 in row 0"),
         ({"rows": pl.DataFrame(ROWS)}, "decimals=3 or digits=6 rounds them, number='repr'"),
         ({"rows": pd.DataFrame(ROWS)}, "The column 'mass' has floating-point numbers"),
-        ({"number": "%.3f"}, "number='%.3f' is no rule of writing"),
+        ({"number": "%.3f"}, "number='%.3f' is not a rule for writing"),
         ({"value": "mas"}, "There is no column 'mas'; the columns are 'part', 'mass'. Did you mean 'mass'?"),
         ({"key": "{part"}, "key='{part' is no template: '{' has no '}'"),
         ({"data_type": "{part"}, "data_type='{part' is no template: '{' has no '}'"),

@@ -136,7 +136,9 @@ async def test_a_long_message_of_the_service_is_shortened() -> None:
 )
 async def test_a_2xx_with_an_unexpected_body_is_no_success(body: bytes) -> None:
     async with client(sends(httpx.Response(200, content=body))) as service:
-        response = await service.mass_update_entry("w", "s", key="k", value="1", idempotency_key="i")
+        response = await service.mass_update_entry(
+            "w", "s", key="k", body=b'{"key":"k","value":"1"}', idempotency_key="i"
+        )
     assert not response.ok
     assert (response.outcome.word, response.outcome.remedy) == ("unreachable", "retry")
 
@@ -148,14 +150,14 @@ async def test_an_entry_that_the_service_keeps_under_another_key_is_rejected_wit
     sent: str, kept: str
 ) -> None:
     async with client(sends(httpx.Response(200, json={"key": kept, "value": "1"}))) as service:
-        response = await service.mass_update_entry("w", "s", key=sent, value="1", idempotency_key="i")
+        response = await service.mass_update_entry("w", "s", key=sent, body=b"{}", idempotency_key="i")
     assert (response.outcome.word, response.outcome.remedy) == ("rejected", "reject")
-    assert f"It has '{kept}' in the place of '{sent}'." in response.outcome.sentence
+    assert f"The response has '{kept}' in the place of '{sent}'." in response.outcome.sentence
 
 
 async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
     async with client(sends(httpx.Response(200, json={"key": "\u00e9", "value": "1"}))) as service:
-        response = await service.mass_update_entry("w", "s", key="e\u0301", value="1", idempotency_key="i")
+        response = await service.mass_update_entry("w", "s", key="e\u0301", body=b"{}", idempotency_key="i")
     assert response.value == EntrySummary(key="\u00e9", value="1")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.core.concurrency import Concurrency
+from ingestd.core.concurrency import ROUNDS_BETWEEN_MEASUREMENTS, Concurrency
 from tests.support.simulated_service import Simulation
 
 KNEE = 20
@@ -46,6 +46,15 @@ def test_the_limit_starts_at_one_and_grows_by_one_a_round() -> None:
         limits.append(state.limit)
     # A round is as many responses as requests are in flight, at least five.
     assert limits == [*[1] * 5, *[2] * 5, *[3] * 5, *[4] * 5, *[5] * 5, *[6] * 6, 7]
+
+
+def test_the_latency_is_measured_with_half_of_the_requests_after_some_rounds() -> None:
+    state = Concurrency(at_most=4, allowed=4)
+    responses = 0
+    while not state.measuring:
+        state = state.after_response(0.05, in_flight=4)
+        responses += 1
+    assert (responses, state.limit) == (5 * ROUNDS_BETWEEN_MEASUREMENTS, 2)
 
 
 def test_a_limit_that_is_not_used_does_not_grow() -> None:

@@ -235,6 +235,26 @@ def test_a_plain_configuration_does_not_import_the_parser_of_expressions() -> No
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_entries_of_two_rules_are_in_the_order_of_their_records() -> None:
+    """Of equal keys the last entry is valid: that of the last record."""
+    mass, length = (EntrySpec(key="{part}", value=value) for value in ("{mass}", "{length}"))
+    mapped = apply(mass, length, part=["A", "A"], mass=["1", "2"], length=["10", "20"])
+    assert [value for _, value, _ in entries(mapped)] == ["1", "10", "2", "20"]
+
+
+def test_between_includes_both_ends() -> None:
+    spec = EntrySpec(key="{part}", value="{mass}", where="mass BETWEEN 2 AND 3")
+    mapped = apply(spec, part=["A", "B", "C", "D"], mass=["1.99", "2.0", "3", "3.1"])
+    assert [(key, value) for key, value, _ in entries(mapped)] == [("B", "2.0"), ("C", "3")]
+
+
+def test_a_cast_to_a_decimal_rejects_what_would_lose_digits() -> None:
+    spec = EntrySpec(key="{part}", expression="CAST(mass AS DECIMAL(4, 1))")
+    mapped = apply(spec, part=["A", "B", "C"], mass=["999.9", "999.94", "1000"])
+    assert [(key, value) for key, value, _ in entries(mapped)] == [("A", "999.9")]
+    assert ["would lose digits" in reject.reason for reject in rejects(mapped)] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [

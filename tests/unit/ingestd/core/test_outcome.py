@@ -59,7 +59,7 @@ def test_a_fault_is_no_success_with_any_status(fault: Fault) -> None:
 
 
 def test_an_entry_under_another_key_is_rejected_alone() -> None:
-    outcome = classify(Facts(fault=Fault.KEY_CHANGED, status=200, words="It has 'a' in the place of 'A'."))
+    outcome = classify(Facts(fault=Fault.KEY_CHANGED, status=200, words="The response has 'a' in the place of 'A'."))
     assert (outcome.word, outcome.remedy) == ("rejected", "reject")
 
 

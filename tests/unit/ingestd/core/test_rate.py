@@ -134,6 +134,15 @@ def test_an_idle_period_does_not_lower_the_estimated_rate() -> None:
     assert rate.per_second == pytest.approx(90, rel=0.1)
 
 
+def test_a_low_learned_rate_does_not_permit_a_burst_after_an_idle_period() -> None:
+    rate = Rate()
+    for second in range(10):
+        rate = rate.after_request(second / 2).after_response(None, in_flight=0, now=second / 2)
+    rate = rate.after_refusal(None, retry_after_seconds=1, in_flight=0, now=5)
+    rate = rate.after_request(10).after_response(None, in_flight=0, now=10)
+    assert rate.after_request(3_600).wait_seconds(3_600) > 0
+
+
 @given(policy=st.text(max_size=40), state=st.text(max_size=40))
 def test_any_text_in_the_headers_is_tolerated(policy: str, state: str) -> None:
     announced = parse_rate_limit(policy, state)

@@ -156,11 +156,7 @@ async def test_many_lanes_probe_an_unavailable_service_as_seldom_as_one_and_resu
         for lane in lanes:
             running.desire(lane, {"a": ("1", "scalar")})
         async with asyncio.timeout(20):
-            while True:
-                known = running.dispatcher.limiter.changes.generation
-                if len(running.events_of(ServiceAway)) >= 6:
-                    break
-                await running.dispatcher.limiter.changes.wait_past(known)
+            await running.dispatcher.limiter.changes.wait_until(lambda: len(running.events_of(ServiceAway)) >= 6)
         # Each lane notices the failure at most once. Then there is one probe at a time; the last one emits no event.
         assert transport.refused <= 20 + len(running.events_of(ServiceAway)) + 1
         transport.away = False

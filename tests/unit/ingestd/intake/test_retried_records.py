@@ -17,6 +17,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, Connector, Cursor, Partition, RecordUnreadable, SourceContext, pack
+from tests.support.desired_entries import desire_all
 from tests.support.scripted_source import NoOptions
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
@@ -39,10 +40,11 @@ class QueueConnector(Connector):
 
     Options = NoOptions
 
-    def __init__(self, queue: Queue, *, replayable: bool) -> None:
+    def __init__(self, queue: Queue, *, replayable: bool, has_order: bool = True) -> None:
         super().__init__(NoOptions(), SourceContext(pipeline="pipe", base=Path(), now=lambda: 0.0))
         self.queue = queue
         self.replayable = replayable
+        self.has_order = has_order
 
     def partitions(self) -> Iterable[Partition]:
         return [Partition(name="queue", snapshot=False, replayable=self.replayable)]
@@ -58,7 +60,7 @@ class QueueConnector(Connector):
                 yield RecordUnreadable("The message has no semicolon.", position=number, record={"text": message})
             yield pack(
                 [fields] if len(fields) > 1 else [],
-                positions=[number] if len(fields) > 1 else [],
+                positions=[number if self.has_order else f"message {number}"] if len(fields) > 1 else [],
                 cursor={"taken": number},
                 last=not self.queue.messages,
             )
@@ -155,6 +157,34 @@ def test_an_equal_value_of_a_later_message_counts_as_later(tmp_path: Path) -> No
     with opened(tmp_path, QueueConnector(queue, replayable=False), LAX) as (mirror, reader):
         reader.read_pass()
         assert (value(mirror, "a"), rejected(mirror)) == ("1", [])
+
+
+def test_a_retried_record_stays_rejected_if_it_may_be_older_than_a_record_of_its_reading(tmp_path: Path) -> None:
+    queue = Queue(["a;1;kg", "a;2", "b;3"])
+    with opened(tmp_path, QueueConnector(queue, replayable=False, has_order=False), STRICT) as (mirror, reader):
+        reader.read_pass()
+        retry(mirror, reader)
+    with opened(tmp_path, QueueConnector(queue, replayable=False, has_order=False), LAX) as (mirror, reader):
+        reader.read_pass()
+        ((position, reason),) = rejected(mirror)
+        assert (position, reason.partition(",")[0]) == (
+            "message 2", "Another record of the same reading wrote the key 'a'",
+        )  # fmt: skip
+        assert [value(mirror, key) for key in "ab"] == ["1", "3"]
+
+
+def test_a_retried_conflict_stays_one_rejection_and_keeps_its_value(tmp_path: Path) -> None:
+    queue = Queue(["a;2", "b;3"])
+    with opened(tmp_path, QueueConnector(queue, replayable=False), LAX) as (mirror, reader):
+        mirror.intake.activate(["desires", "pipe"])
+        desire_all(mirror, SINK, {"a": ("1", "string")})
+        reader.read_pass()
+        before = rejected(mirror)
+        retry(mirror, reader)
+        reader.read_pass()
+        assert ([at for at, _ in before], rejected(mirror)) == ([1], before)
+        mirror.intake.activate(["pipe"])
+        assert ([value(mirror, key) for key in "ab"], rejected(mirror)) == (["2", "3"], [])
 
 
 def test_the_children_of_a_stored_record_are_mapped_with_it(tmp_path: Path) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.metrics_core import GaugeMetricFamily
 
-from ingestd.process.metric_format import encode_metrics
+from ingestd.process.metric_format import exposition
 
-
-def _registry() -> CollectorRegistry:
-    registry = CollectorRegistry()
-    Gauge("pending", "Entries.", registry=registry).set(3)
-    return registry
+PENDING = GaugeMetricFamily("pending", "Entries.", value=3)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +20,14 @@ def _registry() -> CollectorRegistry:
     ],
 )
 def test_a_version_that_is_no_number_gets_the_text_format(accept: str) -> None:
-    body, content_type = encode_metrics(_registry(), accept=accept)
+    body, content_type = exposition([PENDING], accept=accept)
 
     assert content_type.startswith("text/plain; version=0.0.4")
     assert b"\npending 3.0\n" in body
 
 
 def test_a_known_version_gets_its_format() -> None:
-    body, content_type = encode_metrics(_registry(), accept="application/openmetrics-text; version=1.0.0")
+    body, content_type = exposition([PENDING], accept="application/openmetrics-text; version=1.0.0")
 
     assert content_type.startswith("application/openmetrics-text; version=1.0.0")
     assert body.endswith(b"# EOF\n")

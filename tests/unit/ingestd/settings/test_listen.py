@@ -48,3 +48,14 @@ def test_a_weak_or_unusable_token_is_refused_without_quoting_it(token: str) -> N
         ListenSettings.model_validate({"address": "127.0.0.1:1", "token": token})
     assert "Expected 16 to 512 visible ASCII characters" in str(refused.value)
     assert TOKEN not in repr(ListenSettings.model_validate({"address": "127.0.0.1:1", "token": TOKEN}))
+
+
+@pytest.mark.parametrize("url", ["http://bench-3.example:8402", "https://[::1]/ingestd"])
+def test_the_address_of_the_page_has_no_slash_at_its_end(url: str) -> None:
+    assert ListenSettings.model_validate({"address": "127.0.0.1:1", "url": f"{url}/"}).url == url
+
+
+@pytest.mark.parametrize("url", ["bench-3.example", "ftp://bench-3", "http://me@bench-3", "http://a/?b", "http://a/#b"])
+def test_another_text_is_no_address_of_the_page(url: str) -> None:
+    with pytest.raises(ValidationError, match="Expected an address such as https"):
+        ListenSettings.model_validate({"address": "127.0.0.1:1", "url": url})

@@ -47,6 +47,11 @@ def test_an_outage_of_several_pipelines_is_one_condition() -> None:
     outage = {"outages": ("The service does not respond.",)}
     (one,) = found(a=outage, b=outage, c=outage)
     assert (one.pipelines, one.verb, one.link) == (("a", "b", "c"), "", "/?state=unavailable")
+    paused = {**outage, "pause": "It is paused."}
+    (one,) = (one for one in found(a=paused, b=outage) if one.state == "unavailable")
+    assert (one.label, one.link) == ("Show unavailable", "/?state=unavailable"), "the first one has a worse state"
+    (one,) = (one for one in found(a=paused, b=paused) if one.state == "unavailable")
+    assert (one.label, one.link) == ("Show disabled", "/?state=disabled")
 
 
 def test_states_are_counted_the_most_severe_first() -> None:

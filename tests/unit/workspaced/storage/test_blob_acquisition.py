@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 
-from workspaced.storage.blobs import acquired
+from workspaced.storage.blobs.file_threads import acquired
 
 
 async def cancel_while_it_opens(*, fails: bool) -> list[str]:

@@ -28,6 +28,12 @@ def test_a_table_of_keys_and_values_is_recognised(delimiter: str) -> None:
     assert read(text) == [(2, "00417.mass", "0.10"), (4, "00418.mass", "=1+1")]
 
 
+@pytest.mark.parametrize("delimiter", ["\t", ";"])
+def test_a_comma_in_a_title_does_not_separate_the_cells(delimiter: str) -> None:
+    text = "Masses of the bench, 2026\n\nPart;Mass\na;0,10\nb;0,20\n".replace(";", delimiter)
+    assert read(text) == [(4, "a", "0,10"), (5, "b", "0,20")]
+
+
 def test_two_columns_without_names_are_keys_and_values() -> None:
     assert read("a\t 1 \nb\t\n") == [(1, "a", " 1 "), (2, "b", "")]
 

@@ -1,0 +1,3 @@
+"""Installed for the daemon only: structlog imports it if it can, which takes a tenth of a start of the service."""
+
+raise ImportError
