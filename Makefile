@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := --numprocesses $(shell n=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); echo $$((n < 4 ? n : 4))) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-fast check format lint types contracts site coverage simulate kill-test campaign race-test model-test changes-test bench soak hooks lock package package-test systemd-test newest-test release schema openapi clean
+.PHONY: help setup dev demo test test-fast check format lint types contracts site coverage simulate kill-test campaign chaos race-test model-test changes-test bench soak hooks lock package package-test systemd-test newest-test release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,8 +83,8 @@ contracts: $(DEV)
 	@$(BIN)/lint-imports
 
 # SEED=n is one simulation with its trace; SEEDS=n are many, from FIRST on, over all processors.
-simulate: $(DEV) ## simulate the daemon under faults: SEED=n once, or SEEDS=n of them
-	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
+simulate: $(DEV) ## simulate the daemon under faults: SEED=n once, or SEEDS=n of them; HOSTS=yes: several hosts
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(HOSTS),--hosts) $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
 
 kill-test: $(DEV) ## kill daemon and service ROUNDS times, under faults of the network, too
 	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) INGESTD_MQTT_KILLS=$(or $(ROUNDS),200) INGESTD_OPCUA_RESTARTS=$(or $(ROUNDS),100) \
@@ -101,6 +101,9 @@ model-test: $(DEV) ## compare the mirror with its model for 50,000 random steps
 # SEED=n STEPS=k repeats the first steps of one campaign, to find where a difference begins.
 campaign: $(DEV) ## run random steps on mixed pipelines, compare exactly: SEED=n once, or SEEDS=n of them
 	@$(BIN)/python -m tests.campaign --first $(or $(SEED),$(FIRST),1) --seeds $(if $(SEED),1,$(or $(SEEDS),50)) --steps $(or $(STEPS),60)
+
+chaos: $(DEV) ## kill, freeze and cut off parts of three machines for MINUTES (30), compare everything with a model: SEED=n; needs root
+	@$(BIN)/python -m tests.campaign --first $(or $(SEED),1) --chaos-minutes $(or $(MINUTES),30)
 
 changes-test: $(DEV) ## read tables that eight writers change, with SEEDS seeds for SECONDS each
 	@INGESTD_CHANGES_SEEDS=$(or $(SEEDS),5) INGESTD_CHANGES_SECONDS=$(or $(SECONDS),10) \
