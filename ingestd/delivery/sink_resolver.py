@@ -242,27 +242,28 @@ class SinkCreation:
                 await self._lane.results.acknowledge_unsent(claim)
                 return None
             origins = OriginEncoder(listed.origin, page=self._lane.limits.page).of_items(first)
-            response = await self._request(workspace, first, origins)
-            self._lane.read_back.note_response(response, (part.segment for part in claim.parts))
+            segments = [part.segment for part in claim.parts]
+            response = await self._request(workspace, segments, first, origins)
             if response.value is not None and response.value.entries is not None and not response.replayed:
                 await self._remember(lane, workspace, response.value, entries=len(first))
                 await self._lane.results.acknowledge_all(claim, response)
                 return _created(workspace, response.value, response, listed)
             await self._lane.results.release(claim, response)
         except asyncio.CancelledError:
-            self._lane.read_back.note(part.segment for part in claim.parts)
             await self._lane.results.release(claim)
             raise
         if response.outcome.remedy in {"reject", "shrink"}:
-            return await self._create_empty(lane, workspace, listed)
+            return await self._create_empty(lane, workspace, segments, listed)
         if response.value is not None:
             # The response is repeated, or does not list the stored entries. Only a read of the sink is reliable.
             self._lane.keys.record_refusal()
             return Blocker(reaction="reopen", sentence="The sink was created; its content is being read.")
         return self._blocker(response)
 
-    async def _create_empty(self, lane: int, workspace: str, listed: ServiceResponse[Any]) -> ResolvedSink | Blocker:
-        response = await self._request(workspace, ())
+    async def _create_empty(
+        self, lane: int, workspace: str, segments: Sequence[int], listed: ServiceResponse[Any]
+    ) -> ResolvedSink | Blocker:
+        response = await self._request(workspace, segments)
         if response.value is not None and not response.replayed:
             await self._remember(lane, workspace, response.value, entries=0)
             return _created(workspace, response.value, response, listed)
@@ -270,20 +271,26 @@ class SinkCreation:
         return self._blocker(response)
 
     async def _request(
-        self, workspace: str, items: Sequence[Item], origins: bytes = b""
+        self, workspace: str, segments: Sequence[int], items: Sequence[Item] = (), origins: bytes = b""
     ) -> ServiceResponse[SinkSummary]:
+        """Send the request. ``segments``: of the entries for which the sink is created, if it is created empty, too."""
         entries = tuple(msgspec.Raw(item.raw) for item in items)
         body = msgspec.json.encode(
             {"label": self._lane.address.name.strip()}
             | ({"entries": entries} if entries else {})
             | ({"origins": msgspec.Raw(origins)} if origins else {})
         )
-        response = await self._lane.client.create_sink(
-            workspace,
-            body=body,
-            keys=[item.key for item in items],
-            idempotency_key=self._lane.keys.for_sink(f"{workspace}/{self._lane.address.name}", body),
-        )
+        try:
+            response = await self._lane.client.create_sink(
+                workspace,
+                body=body,
+                keys=[item.key for item in items],
+                idempotency_key=self._lane.keys.for_sink(f"{workspace}/{self._lane.address.name}", body),
+            )
+        except asyncio.CancelledError:
+            self._lane.read_back.note(segments)
+            raise
+        self._lane.read_back.note_response(response, segments)
         self._lane.limiter.record_response(response)
         if not response.ok and response.status is not None:
             self._lane.keys.record_refusal()

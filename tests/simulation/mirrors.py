@@ -81,8 +81,15 @@ class _Threaded:
 class ThreadedMirror(_Threaded):
     """Executes calls of the delivery."""
 
-    def __init__(self, inner: MemoryMirror) -> None:
+    def __init__(self, inner: MemoryMirror, on_pending: Callable[[int], None]) -> None:
         super().__init__(inner, "lanes", "lane", "claim")
+        self._on_pending = on_pending
+
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        is_forgotten: bool = await self.__getattr__("forget_sink")(sink, lost=lost)
+        if is_forgotten:
+            self._on_pending(sink)
+        return is_forgotten
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         if attempt is not None:

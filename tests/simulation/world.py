@@ -377,7 +377,7 @@ class World(TracedWorld):
             readers=readers,
             mirror=self._file.delivery
             if self._file is not None
-            else cast("DeliveryStore", ThreadedMirror(self._memory)),
+            else cast("DeliveryStore", ThreadedMirror(self._memory, self._on_pending)),
             drift=self._file.drift if self._file is not None else cast("DriftStore", asked),
             rejected=self._file.rejected if self._file is not None else cast("RejectedStore", asked),
             state=self._folder.path,

@@ -214,10 +214,14 @@ async def test_requests_of_other_lanes_are_sent_again_without_a_failure() -> Non
     assert held(service, "Second") == {"k": "0", "slow": "1"}
 
 
-async def test_a_late_creation_makes_no_second_sink() -> None:
+@pytest.mark.parametrize("rejected", [{}, one("1", "bad")], ids=["with its entries", "empty, for a rejected entry"])
+async def test_a_late_creation_makes_no_second_sink(rejected: dict[str, Desired | None]) -> None:
     """The creation arrives after the daemon has looked for the sink, and before it creates it again."""
-    service = BulkService()
-    proxy = HoldingProxy(service=service, wanted=lambda request: b'"label"' in request.content)
+    service = BulkService(bad=lambda key: key == "bad")
+    proxy = HoldingProxy(
+        service=service,
+        wanted=lambda request: b'"label"' in request.content and (not rejected or b'"entries"' not in request.content),
+    )
 
     class AfterTheList(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -227,7 +231,7 @@ async def test_a_late_creation_makes_no_second_sink() -> None:
             return response
 
     async with rig(transport=AfterTheList()) as running:
-        running.desire(bench(service), one("1"))
+        running.desire(bench(service), one("1") | rejected)
         async with asyncio.timeout(10):
             await proxy.holds.wait()
         running.desire(bench(service), one("2"))
