@@ -17,6 +17,8 @@ DELIMITERS = ("\t", ";", "|", ",")
 _SEPARATOR_LINE = re.compile(rb"sep=([!-/:-@\[-`{-~\t ])(?:\r\n|\n|\r(?!\n))", re.IGNORECASE)
 
 SAMPLE_RECORDS = 60
+_GROUPED = re.compile(r"[+\-\u2212]?[0-9]{1,3}([.,'\u2019 \u00a0\u202f][0-9]{3})*([.,][0-9]+)?")
+"""A number with separators of thousands, or with a typographic minus."""
 _MOST = 0.9
 _LITTLE = 0.001
 
@@ -119,8 +121,9 @@ def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
 
 
 def _is_number(text: str) -> bool:
+    text = text.strip()
     try:
-        float(text.strip().replace(",", "."))
+        float(text.replace(",", "."))
     except ValueError:
-        return False
+        return _GROUPED.fullmatch(text) is not None
     return True

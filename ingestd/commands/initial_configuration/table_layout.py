@@ -13,7 +13,8 @@ from itertools import accumulate
 import msgspec
 
 _VALUE = re.compile(
-    r"""[+-]?(\d+([.,']\d+)*|[.,]\d+)([eE][+-]?\d+)?\s?%?                   # numbers
+    r"""([<>≤≥~≈±]\s?)?[+\-\u2212]?                                                # limits and signs
+    (\d+([.,'\u2019]\d+|[ \u00a0\u202f]\d{3})*|[.,]\d+)([eE][+-]?\d+)?\s?[%‰€$£*]?  # numbers
     | \d{4}-\d{2}-\d{2}([T ]\S+)? | \d{1,2}[./]\d{1,2}[./]\d{2,4}(\s\S+)?  # dates
     | \d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?                                     # times""",
     re.VERBOSE,
@@ -129,7 +130,7 @@ class _Table:
             return None
         below = self._kinds[at:]
         records, texts = below.count("record"), below.count("text")
-        if texts * 4 > records:
+        if texts * 4 > records and not any(self._contrasts(at - 1, one) for one in self._core):
             return None
         bottom, units, doubts = at - 1, False, dict[str, str]()
         unit, number = self._units(at - 1), self._rows[at - 1][0]
@@ -140,13 +141,21 @@ class _Table:
             bottom -= units
             if unit is False:
                 doubts["--units-row"] = f"Row {number} may hold the units of the columns."
-            if unit is None and self._is_adjacent(at - 1):
+            if unit is None and self._names_contrast(at - 2):
+                bottom -= 1
+            elif unit is None and self._is_adjacent(at - 1):
                 doubts["--header-row"] = f"The header may be in row {number - 1} or {number}."
         if not units and not self._is_header(bottom):
             return None
         top = self._head(bottom)
         repeats, top = (True, bottom) if top is None else (False, top)
         return self._made(top, bottom, units=units, repeats=repeats, records=records, doubts=doubts)
+
+    def _names_contrast(self, top: int) -> bool:
+        """Return True if names of the row contrast with the texts below it, and the cells of the next row do not."""
+        return self._is_adjacent(top + 1) and any(
+            self._contrasts(top, at) and not self._contrasts(top + 1, at) for at in self._core
+        )
 
     def _below(self, top: int) -> TableLayout:
         """Return the layout of a header that begins at index ``top``."""

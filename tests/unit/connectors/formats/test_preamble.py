@@ -83,3 +83,10 @@ def test_each_name_has_its_value_however_it_is_written(facts: dict[str, tuple[st
     above = "".join(f"{name}{mark}{value}\n" for name, (value, mark) in facts.items())
     found = preamble(Csv(preamble=True, delimiter=";", header_row=len(facts) + 1), (above + TABLE).encode())
     assert found == {name: value for name, (value, _) in facts.items()}
+
+
+@pytest.mark.parametrize("values", [["1.234,5", "2", "3"], ["1 234", "-1 234,5", "2"], ["\u22125,25", "1,5", "2"]])
+def test_the_header_below_a_preamble_is_found_by_numbers_as_they_are_written_in_europe(values: list[str]) -> None:
+    text = "Rig export\nOperator;J. Doe\npart;mass;remark\n" + "".join(f"P-{text};{text};ok\n" for text in values)
+    (chunk,) = read(Csv(), text.encode(), "run.csv")
+    assert chunk.records["mass"].to_list() == values
