@@ -83,7 +83,7 @@ def create_sink(tx: Transaction, call: Call, new: NewDataSink, *, sink_id: str) 
 
 
 def update_sink(tx: Transaction, call: Call, sink: StoredSink, changes: Mapping[str, Any]) -> None:
-    """Write the given members; without any, nothing changes (contract S11)."""
+    """Write the members in ``changes``. Without members, nothing is written (contract S11)."""
     if not changes:
         return
     members = {**sink._asdict(), **changes}
@@ -106,7 +106,7 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process does it."""
+    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process removes rows."""
     if tx.one(_SQL["queue_for_removal"]) is None:
         return 0
     return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
