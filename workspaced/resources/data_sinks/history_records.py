@@ -82,7 +82,7 @@ class DataSinkComparisonRecord(msgspec.Struct, rename="camel", kw_only=True):
     differences: list[EntryDifferenceRecord]
     unknown_keys: Annotated[
         list[str],
-        Meta(description="Only on the first page: keys that may differ; their changes between the instants were dropped."),
+        Meta(description="On the first page: keys that may differ; their changes between the instants were dropped."),
     ]
 
 

@@ -149,7 +149,7 @@ class BulkOrigin(OriginBody):
     row_steps: Annotated[
         list[int] | None,
         RowSteps(
-            description="`count` numbers: the row of the first entry, then each difference from the previous row. 0 means no row."
+            description="`count` numbers: the row of the first entry, then each difference from the previous row. 0: no row."
         ),
     ] = None
 

@@ -143,8 +143,8 @@ class Definition(Body):
     batch_entries: Annotated[
         bool,
         Flag(
-            description="Whether events of entries share requests: up to 100 as `events` of a `data_sink.entry.batch`, in "
-            "their order. Each has the id that it would have alone. A failed request is repeated with other events, too."
+            description="Whether events of entries share requests: up to 100, in order, as `events` of a "
+            "`data_sink.entry.batch`. Each event has the id that it would have alone. A retry may combine other events."
         ),
     ] = False
     data_events: Annotated[
@@ -232,7 +232,7 @@ class SecretRotation(Body):
 class StoredWebhook:
     """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970.
 
-    ``sealed``: why its secret, headers and credentials can't be decrypted, so that they are empty; None if they can.
+    ``sealed``: why the secret, headers and credentials can't be decrypted and are empty; None: they are decrypted.
     """
 
     number: int
