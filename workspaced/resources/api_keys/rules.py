@@ -65,7 +65,7 @@ class NewApiKey(Body):
     ]
     scopes: Annotated[
         frozenset[str] | None,
-        RoleScopes(most=100, longest=100, description="Some of the role's scopes; all of them by default."),
+        RoleScopes(most=100, longest=100, description="Some of the role's scopes; by default all scopes of the role."),
     ] = None
     workspace_id: Annotated[
         str, Identifier(description="The one workspace that the key is for; all workspaces by default.")

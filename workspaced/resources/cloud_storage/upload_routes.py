@@ -107,7 +107,7 @@ class _Uploads:
         await self._require_live(upload)
 
         async with self._received(body, limit=upload.expected_size) as incoming:
-            await self._require_live(upload)  # again: the bytes may have taken hours
+            await self._require_live(upload)  # again, because receiving the bytes may have taken hours
             kept = await self._blobs.keep(incoming)
 
             def act(tx: Transaction) -> Response:
@@ -131,7 +131,7 @@ class _Uploads:
     def complete(self, tx: Transaction, call: Call, named: UploadCompletion) -> Response:
         """Complete an upload.
 
-        Makes the bytes that were sent to a link the file's current version.
+        The bytes that were sent to a link become the current version of the file.
         200: The file.
         409: `quota_exceeded`: the quota of the workspace or of the file is used up. `not_uploaded`: nothing was sent yet.
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
@@ -194,7 +194,7 @@ class _Uploads:
 
 
 def _find_upload(reader: ReadTransaction, upload_id: str) -> StoredUpload:
-    """Return the upload of a link, or raise that its file was deleted, or that bytes were sent to the link before."""
+    """Return the upload of a link. Raises ForbiddenProblem: the file was deleted; ConflictProblem: the link was used."""
     upload = upload_store.find(reader, upload_id)
     if upload is None:
         raise ForbiddenProblem
@@ -286,7 +286,7 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             success=Success(FileRecord, ("ETag", "Location"), status=201, links=_LINKS),
             query=(
                 OF_WORKSPACE,
-                Parameter("fileName", "Its name.", FileName().schema(limits), required=True),
+                Parameter("fileName", "The name of the file.", FileName().schema(limits), required=True),
                 Parameter(
                     "contentType",
                     "The type of the file; by default the type in the header.",

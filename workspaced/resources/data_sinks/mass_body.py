@@ -93,7 +93,7 @@ def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
     if isinstance(value, dict) and "entries" not in value:
         return _read_single(value, limits, key)
     if key is not None:
-        raise Invalid.at("", "bulk_needs_mass", "Several entries can be sent to the path that ends with /mass only.")
+        raise Invalid.at("", "bulk_needs_mass", "Only the path that ends with /mass accepts several entries.")
     return _read_bulk(value, limits)
 
 

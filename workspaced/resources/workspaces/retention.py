@@ -63,7 +63,7 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
     at the next call. Several processes may purge at once. Returns how many workspaces were removed.
 
     Raises:
-        ExceptionGroup: some could not be removed; the rest was removed.
+        ExceptionGroup: some workspaces could not be removed; all other workspaces were removed.
     """
     rows = await store.read(lambda reader: reader.all(_SQL["due"], {"before": before}))
     removed = 0
@@ -73,7 +73,7 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
             removed += await _purge_one(store, steps, number, workspace_id, before=before, now=now)
         except Problem:  # the database is busy or can't be reached: the next call continues
             raise
-        except Exception as error:  # noqa: BLE001  a workspace that can't be removed must not keep all later ones
+        except Exception as error:  # noqa: BLE001  a workspace that can't be removed must not block later workspaces
             error.add_note(f"Workspace {workspace_id} could not be purged.")
             failures.append(error)
     if failures:

@@ -87,7 +87,7 @@ def _require_text(text: str) -> str:
 
 
 def _sample(text: Path) -> list[str]:
-    """Return the first lines; the last one is complete, unless it is the only one."""
+    """Return the first lines, from the first line that is not blank. All are complete, unless the first line is too long."""
     with text.open(encoding="utf-8-sig", newline="") as file:
         lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
         if len(lines) > 1 and file.read(1):
