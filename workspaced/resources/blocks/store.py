@@ -87,7 +87,7 @@ def update_block(tx: Transaction, call: Call, block: StoredBlock, changes: Mappi
     """Update a block. Return whether a value changed.
 
     Raises:
-        UnprocessableProblem: the new parent is not in this workspace, is the block or below it, or the tree would be too deep.
+        UnprocessableProblem: the new parent is not in this workspace, is in the block's subtree, or makes the tree too deep.
     """
     content = {
         name: changes[name] for name in changes if name in _CONTENT_COLUMNS and getattr(block, name) != changes[name]

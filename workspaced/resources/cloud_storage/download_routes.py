@@ -160,7 +160,7 @@ class ByteRange(NamedTuple):
 
 
 def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole file.
+    """Return the range to send of a file with ``size`` bytes; for several ranges or a malformed header, the whole file.
 
     Raises:
         RangeNotSatisfiable: the range starts after the last byte.

@@ -35,7 +35,7 @@ async def remove_expired_uploads(service_store: Store, *, now: int) -> int:
 
 
 async def sweep(service_store: Store, blobs: Blobs, *, now: int) -> int:
-    """Remove bytes without a reference for `GRACE_MS`, and temporary files of killed processes. Return how many.
+    """Remove bytes that had no reference for `GRACE_MS`, and temporary files of killed processes. Return how many.
 
     The first sweep that finds bytes without a reference marks their row. A later sweep deletes the row, and then the bytes.
     """

@@ -135,7 +135,7 @@ def typed(new: NewUpload, declared: str = "") -> NewUpload:
 
 
 def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
-    """Return the upload that a query describes, for an upload in one request. ``content_type``: the header, or empty.
+    """Return the members of an upload in one request from its query. ``content_type``: the header of the request, or empty.
 
     Raises:
         Invalid: the query has mistakes.

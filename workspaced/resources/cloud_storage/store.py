@@ -45,7 +45,7 @@ def list_versions(reader: ReadTransaction, file: StoredFile) -> list[StoredVersi
 
 
 def find_version(reader: ReadTransaction, file: StoredFile, version_id: str) -> StoredVersion | None:
-    """Return the version with this id of a file, if there is one."""
+    """Return the version of a file by its id, if there is one."""
     row = reader.one(_SQL["find_version"], {"file": file.number, "id": version_id})
     return StoredVersion._make(row) if row else None
 
@@ -117,7 +117,7 @@ def insert_file(tx: Transaction, call: Call, workspace: FileWorkspace, new: NewU
 
 
 def add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> tuple[StoredFile, int]:
-    """Insert a version and make it the current one. Return the file afterwards, and the version's number."""
+    """Insert a version, which becomes the current version. Return the file afterwards, and the version's number."""
     stamped = {"file_name": content.file_name, "content_type": content.content_type, **call.authorship}
     (ordinal,) = tx.existing(_SQL["next_version"], {"number": file.number, **stamped})
     values = {

@@ -67,7 +67,7 @@ class _Uploads:
     def offer_link(self, tx: Transaction, call: Call, new: NewUpload) -> Response:
         """Ask for an upload link.
 
-        Announces a file, or another version of a file. The link is valid once, and for some minutes.
+        Announces a file, or another version of a file. The link can be used once, within some minutes.
         201: Where to send the bytes.
         409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         """
@@ -94,8 +94,8 @@ class _Uploads:
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
         """Send bytes to a link.
 
-        The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed:
-        the link is signed.
+        The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed,
+        because the link is signed.
         200: The bytes that arrived.
         403: `bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.
         409: `upload_link_used`: bytes were sent to this link before.
@@ -153,8 +153,8 @@ class _Uploads:
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
         """Upload a file.
 
-        A file, or another version of a file, in one request: the body is its bytes, of any type. If they are compressed with
-        gzip, they are stored uncompressed.
+        Uploads a file, or another version of a file, in one request. The body is the bytes of the file, of any type. Bytes that
+        are compressed with gzip are stored uncompressed.
         201: The file.
         409: `id_in_use`: the id is in use. `quota_exceeded`: the quota of the workspace or of the file is used up.
         422: `sha256_mismatch`: other bytes were sent.

@@ -116,7 +116,7 @@ def upsert_entry(
 ) -> StoredEntry:
     """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 
-    ``origin``: the origin of the value. ``change.origin`` is then the row in this origin.
+    ``origin``: the origin of the value, without the row. The row is ``change.origin``.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.

@@ -77,7 +77,7 @@ DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at < :before ORDER BY at LIMIT :most)
 
 -- name: drop_stale
--- Changes of an earlier recording, which are the oldest of the sink.
+-- Changes of an earlier recording. These are the oldest changes of the sink.
 DELETE FROM entry_change
 WHERE number IN (SELECT number FROM entry_change WHERE sink = :sink AND at <= :begun AND number <= :after
                  ORDER BY at LIMIT :most)

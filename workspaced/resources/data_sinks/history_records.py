@@ -1,4 +1,4 @@
-"""Records of the history of entries, the body that configures it, and the instants of a comparison."""
+"""Records of the history of entries, the body with its settings, and the instants of a comparison."""
 
 from __future__ import annotations
 

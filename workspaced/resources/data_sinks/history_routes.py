@@ -40,7 +40,7 @@ _ONE: Final = "/v1/workspace/{workspace}/data-sink-history/{sink}"
 
 
 async def get_history(call: Call) -> Response:
-    """Get what is kept.
+    """Get the history settings.
 
     How much of the history of a sink is kept, and the time from which all changes are known.
     200: The settings.
@@ -50,7 +50,7 @@ async def get_history(call: Call) -> Response:
 
 
 def update_history(tx: Transaction, call: Call, wanted: DataSinkHistoryChanges) -> Response:
-    """Change what is kept.
+    """Change the history settings.
 
     Only the given members change; null: the default of the service. With 0 changes the history ends, and is dropped.
     200: The settings.
@@ -80,7 +80,7 @@ async def list_changes(call: Call) -> Response:
 
     def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
-        # The row of the cursor, before the first change of the page, has the value after that change.
+        # The row of the cursor precedes the page. It has the value after the first change of the page.
         rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
         entry = entry_store.find_entry(reader, sink, key)
         named = [*(row.old_origin for row in rows), entry.origin if entry else None]

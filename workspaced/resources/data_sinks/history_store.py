@@ -1,7 +1,7 @@
 """The history of entries in the database: one row for each change, written in the transaction of the change.
 
-A row has the value before the change. The value at an instant is therefore the value before the first later change or, without
-one, the present value. Only values and data types have a history: a write of equal values is no change.
+A row has the value before the change. The value at an instant is therefore the value before the first later change. If there is
+no later change, it is the present value. Only values and data types have a history: a write of equal values is no change.
 
 A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, the defaults of the service
 apply. The oldest changes of an entry are dropped first, so the kept changes have no gaps. ``history_from``: later changes of
@@ -204,7 +204,7 @@ def has_excess(reader: ReadTransaction) -> bool:
 
 
 def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
-    """Examine up to ``most`` new changes, and drop old changes of entries with too many. Return ``most``; 0: nothing to do."""
+    """Examine up to ``most`` new changes, and drop excess changes of their entries. Return ``most``; 0: nothing to do."""
     if tx.one(_SQL["queue_for_pruning"]) is None:
         return 0
     pruned_to = _last_change(tx)[1]

@@ -153,7 +153,7 @@ def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
 def _read_origins(
     given: object, entries: int, limits: Limits
 ) -> tuple[Sequence[ValueOrigin], Iterable[int | None], tuple[str, ...]]:
-    """Return the origins, the origin number of each entry, and the names of ignored members. Raises Invalid: mistakes."""
+    """Return the origins, the origin number of each entry, and the ignored members. Raises Invalid: there are mistakes."""
     read, ignored = (
         (Origins(), ()) if not given and isinstance(given, list) else read_body(Origins, {"origins": given}, limits)
     )

@@ -129,8 +129,8 @@ def faults_of(
 ) -> Iterator[tuple[int, Problem]]:
     """Yield the index and the problem of each change that can't be applied.
 
-    A new entry may have an id that is in use, or may not be created. An existing entry may be protected; a given id is ignored.
-    Changes that can't fail cause no query.
+    The problem of a new entry: its id is in use, or it may not be created. The problem of an existing entry: it is protected.
+    The id in a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
     yield from _edits_of_protected(tx, sink, changes)
     doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}

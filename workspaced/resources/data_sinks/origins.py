@@ -189,7 +189,7 @@ def entry_origins(origins: Sequence[BulkOrigin], entries: int) -> tuple[list[Val
     """Return the different origins of a bulk, and the origin number of each entry in order; None: no origin is given.
 
     Raises:
-        Invalid: the origins have more entries than the bulk, or an origin has another number of rows than entries.
+        Invalid: the origins have more entries than the bulk, or the number of an origin's rows is not its ``count``.
     """
     if not origins:
         return [], repeat(None, entries)

@@ -1,4 +1,4 @@
-"""Protection of entries: a sink can refuse edits without an origin of entries that were written with an origin (contract M13).
+"""Protection of entries that were written with an origin: a sink can refuse edits without an origin (contract M13).
 
 Performs no I/O.
 """

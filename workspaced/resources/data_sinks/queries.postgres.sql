@@ -38,7 +38,7 @@ WHERE excluded.observed_at IS NULL OR e.observed_at IS NULL OR excluded.observed
 RETURNING {entry_columns}
 
 -- name: staged
--- Each statement gets the items of a mass update as JSON, because a temporary table takes ten times as long to clear as to fill.
+-- Each statement gets the staged items as JSON, because a temporary table takes ten times as long to clear as to fill.
 (SELECT ordinal, item ->> 0 AS key, item ->> 1 AS value, item ->> 2 AS data_type, item ->> 3 AS id,
         (item ->> 4)::bigint AS observed_at, (item ->> 5)::boolean AS remove, (item ->> 6)::bigint AS origin
  FROM jsonb_array_elements(:staged) WITH ORDINALITY AS items (item, ordinal)) AS s
@@ -56,8 +56,8 @@ RETURNING {entry_columns}
 -- name: keep_data_types
 
 -- name: compare_stage
--- This statement also writes the items, so that each item is parsed and looked up only once. So the statements that write items
--- on SQLite are empty here.
+-- This statement also writes the items, so that each item is parsed and looked up only once. The statements that write items on
+-- SQLite are empty here.
 {staged_upsert}
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE updates),
@@ -67,7 +67,7 @@ SELECT count(*) FILTER (WHERE stale),
 FROM item
 
 -- name: record_stage
--- ORDER BY key and at: for the reason that last_changes in history.postgres.sql explains.
+-- For ORDER BY c.key, see last_changes in history.postgres.sql.
 INSERT INTO entry_change (sink, key, at, old_value, old_data_type, actor, key_id, client_id, request_id, operation,
                           old_origin)
 SELECT :sink, s.key,

@@ -101,7 +101,7 @@ def entry_record(row: Row | StoredEntry, sink_id: str, origins: StoredOrigins | 
 
 
 def origin_record(origin: int | None, origins: StoredOrigins) -> EntryOriginRecord | None:
-    """Return the record of the origin of an entry or a former value; None if it was not given."""
+    """Return the record of the origin of an entry or a former value; None if no origin was given."""
     if not is_of_value(origin):
         return None
     number, row = split_origin(origin)

@@ -90,7 +90,7 @@ class DataType(Member):
 
 
 class ObservedAt(Member):
-    """An instant, as microseconds since 1970 after reading."""
+    """An instant; after reading, in microseconds since 1970."""
 
     form = TIMESTAMP
 

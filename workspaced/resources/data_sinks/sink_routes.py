@@ -148,7 +148,7 @@ def update_sink(tx: Transaction, call: Call, changes: DataSinkChanges) -> Respon
 def delete_sink(tx: Transaction, call: Call) -> Response:
     """Delete a data sink (contract DS7).
 
-    The sink and all its entries.
+    Deletes the sink with all its entries.
     200: It is deleted.
     """
     sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))

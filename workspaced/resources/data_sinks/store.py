@@ -20,7 +20,7 @@ _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) -> StoredSink:
-    """Return the sink with this name in the workspace. Raises NotFoundProblem: there is none."""
+    """Return the sink with this name in the workspace. Raises NotFoundProblem: there is no such sink."""
     row = None
     if name and name.id:
         row = reader.one(_SQL["find_sink_by_id"], {"workspace_id": workspace_id, "id": name.id})
@@ -113,7 +113,7 @@ def remove_deleted(tx: Transaction, most: int) -> int:
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove up to ``most`` rows of a workspace in a purge. Return how many; 0 if none is left."""
+    """Remove up to ``most`` rows of a workspace that is being purged. Return how many; 0: no row is left."""
     deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
     return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
 

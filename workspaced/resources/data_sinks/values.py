@@ -96,7 +96,7 @@ class Tally:
 
     @property
     def written(self) -> dict[str, int]:
-        """The counts that metrics, responses and the audit log have."""
+        """The counts that metrics, responses and the audit log show."""
         return {name: getattr(self, name) for name in ("created", "updated", "unchanged", "deleted")}
 
     @property

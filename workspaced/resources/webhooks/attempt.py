@@ -21,7 +21,7 @@ from workspaced.settings.workers import DeliverySettings
 
 
 class Attempts:
-    """Makes attempts. ``now`` returns milliseconds since 1970."""
+    """Makes attempts to deliver. ``now`` returns milliseconds since 1970."""
 
     def __init__(self, client: EgressClient, *, settings: DeliverySettings, now: Callable[[], int]) -> None:
         self._client = client

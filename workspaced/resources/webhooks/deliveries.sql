@@ -46,7 +46,7 @@ SELECT min(due) FROM (
 WHERE due > :now
 
 -- name: limit_first_attempts
--- The condition on webhook is for the index of waiting deliveries; also in limit_retries.
+-- The condition on webhook makes the database use the index of waiting deliveries; also in limit_retries.
 UPDATE delivery SET due_at = :latest
 WHERE status = 'pending' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest
 

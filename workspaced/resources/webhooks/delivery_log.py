@@ -64,7 +64,7 @@ def list_deliveries(
 ) -> DeliveryPage:
     """Return a page of deliveries with this status (empty: any). At most ``most`` deliveries are examined.
 
-    ``after``: the id of the last delivery before the page; None: the page begins with the newest.
+    ``after``: the id of the last delivery before the page; None: the page begins with the newest delivery.
 
     Raises:
         NotFoundProblem: there is no delivery ``after``.
@@ -95,7 +95,7 @@ def list_deliveries(
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
-    """Return a delivery of the webhook. Raises NotFoundProblem: there is none."""
+    """Return a delivery of the webhook. Raises NotFoundProblem: there is no such delivery."""
     row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
     if row is None:
         raise NotFoundProblem("delivery_not_found", "This webhook has no such delivery.")

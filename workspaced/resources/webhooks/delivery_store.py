@@ -76,8 +76,8 @@ class AttemptOutcome:
 class RecordedAttempt(NamedTuple):
     """The changes that the outcome of an attempt made.
 
-    ``statuses``: the new status of each delivery of the claim; None if its lease was lost, so that nothing was written.
-    ``disabled``: why the webhook was disabled; None if it is still enabled.
+    ``statuses``: the new status of each delivery of the claim; None: the lease was lost, and nothing was written.
+    ``disabled``: why the webhook was disabled; None: it is still enabled.
     """
 
     statuses: Sequence[str | None]

@@ -29,7 +29,7 @@ class WebhookRecord(msgspec.Struct, kw_only=True, rename="camel"):
         list[str], Meta(description="Their values are masked for callers who may only read the webhook.")
     ]
     data_events: tuple[str, ...]
-    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}` if there is none.")]
+    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}`: no connection.")]
     created_by: str
     created_at: Timestamp
     updated_at: Timestamp

@@ -140,7 +140,7 @@ class _WebhookOperations:
     def rotate_secret(self, tx: Transaction, call: Call, rotation: SecretRotation) -> Response:
         """Rotate a webhook's secret (contract WH6).
 
-        A new secret. The old secrets still sign for 24 hours, or as long as the body says.
+        Creates a new secret. The old secrets still sign for 24 hours, or for the time in the body.
         200: The webhook.
         """
         self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)

@@ -104,7 +104,7 @@ def rotate_secret(
     secret: str | None,
     grace_seconds: int,
 ) -> None:
-    """Add a secret; None: a new random secret. The newest older secrets still sign for ``grace_seconds``.
+    """Add a secret; None: a new random secret. Older secrets still sign for ``grace_seconds``; only the newest are kept.
 
     Raises:
         SecretsSealed: the older secrets can't be decrypted, so they can't sign.
@@ -134,7 +134,7 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process does it."""
+    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process removes rows."""
     if tx.one(_SQL["queue_for_removal"]) is None or (row := tx.one(_SQL["deleted_webhook"])) is None:
         return 0
     number, removed_to = row

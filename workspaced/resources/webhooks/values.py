@@ -106,7 +106,7 @@ _Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True
 class OAuth(Body):
     """Client credentials for the token that deliveries carry (contract H5).
 
-    In a request, an empty ``client_secret`` means the stored one.
+    In a request, an empty ``client_secret`` means the stored secret.
     """
 
     token_url: _Short
@@ -223,7 +223,7 @@ class SecretRotation(Body):
 
     seconds: Annotated[
         int,
-        Whole(highest=LONGEST_GRACE, description="How long the old secret still signs."),
+        Whole(highest=LONGEST_GRACE, description="For how many seconds the old secrets still sign."),
         Field(alias="gracePeriodSeconds"),
     ] = DEFAULT_GRACE
 

@@ -1,4 +1,4 @@
-"""Deleted workspaces: restore them, or purge those that were not restored in time (contract G25, W7)."""
+"""Deleted workspaces: restore a workspace, or purge workspaces that were not restored in time (contract G25, W7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000
 
 Step: TypeAlias = Callable[[Transaction, int, int], int]
-"""Removes rows of a workspace, by its number, up to a limit. Returns how many it removed; 0 if none is left."""
+"""A function that removes rows of a workspace (its number), up to a limit. It returns how many; 0: no row is left."""
 
 
 class ListedWorkspace(NamedTuple):
@@ -31,7 +31,7 @@ class ListedWorkspace(NamedTuple):
 
 
 def every_workspace(reader: ReadTransaction) -> list[ListedWorkspace]:
-    """Return all workspaces, also the deleted ones, the oldest first."""
+    """Return all workspaces, also deleted workspaces, the oldest first."""
     return [ListedWorkspace._make(row) for row in reader.all(_SQL["all_workspaces"])]
 
 

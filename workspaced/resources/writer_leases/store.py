@@ -19,7 +19,7 @@ MOST_LEASES = 100
 
 
 class StoredLease(NamedTuple):
-    """A row of a lease. ``ends_at``: milliseconds since 1970, by the database's clock. ``successor``: a process, or empty."""
+    """A row of a lease. ``ends_at``: milliseconds since 1970 (database clock). ``successor``: the next holder, or empty."""
 
     writer: str
     principal: str

@@ -66,7 +66,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
 
 
 def _recode(source: Path, encoding: str, target: Path | None) -> None:
-    """Decode the whole file; write it in UTF-8 if there is a target."""
+    """Decode the whole file; write the text in UTF-8 if there is a target."""
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:

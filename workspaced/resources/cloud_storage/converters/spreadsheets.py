@@ -38,7 +38,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 @contextmanager
 def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
-    """Open a workbook. Raises ConversionRefused: it can't be read; this also replaces the reader's errors in the block."""
+    """Open a workbook. Raises ConversionRefused: the workbook can't be read when it is opened, or in the ``with`` block."""
     _require_convertible(source)
     try:
         with _opened(source) as workbook:
