@@ -21,7 +21,7 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.resources.data_sinks", "origins.sql")
 _HOUR_MS: Final = 3_600_000
 UNCHECKED_MS: Final = 24 * _HOUR_MS
-"""The minimum age of a dropped origin. It exceeds `_HOUR_MS` plus any request, so no request uses a dropped origin."""
+"""The minimum age of a dropped origin. It exceeds `_HOUR_MS` plus the time of a request, so no request uses such an origin."""
 _AT_ONCE: Final = 1_000
 _WALK: Final = 10_000
 

@@ -246,9 +246,7 @@ class DataSinkChanges(Body):
     icon: Annotated[str | None, IconMember(body=SinkIcon)] = None
     protect_fed_entries: Annotated[
         bool,
-        Flag(
-            description="true: writes without an origin do not change entries that were written with one (an extension)."
-        ),
+        Flag(description="true: writes without an origin do not change entries with an origin (an extension)."),
     ] = False
 
 
