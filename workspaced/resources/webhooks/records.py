@@ -24,12 +24,10 @@ class WebhookRecord(msgspec.Struct, kw_only=True, rename="camel"):
     id: Uuid
     label: str
     url: str
-    signing_secret: Annotated[str, Meta(description="Masked for callers who may only read the webhook.")]
-    headers: Annotated[
-        list[str], Meta(description="Their values are masked for callers who may only read the webhook.")
-    ]
+    signing_secret: Annotated[str, Meta(description="Masked for callers that may only read the webhook.")]
+    headers: Annotated[list[str], Meta(description="The values are masked for callers that may only read the webhook.")]
     data_events: tuple[str, ...]
-    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}` if there is none.")]
+    oauth_connection: Annotated[dict[str, str], Meta(description="Without its clientSecret; `{}`: no connection.")]
     created_by: str
     created_at: Timestamp
     updated_at: Timestamp
