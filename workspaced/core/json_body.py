@@ -1,4 +1,4 @@
-"""JSON of bodies: strict decoding; numbers keep their digits (contract G6, G7, G10)."""
+"""Strict decoding and encoding of JSON bodies. Numbers keep their digits (contract G6, G7, G10)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def decode(body: bytes) -> object:
     """Return the value of a body; numbers keep their digits.
 
     Raises:
-        Invalid: it is empty, not JSON, not UTF-8, too deeply nested, or has a lone surrogate, U+0000 or a number out of range.
+        Invalid: the body is empty, not JSON, not UTF-8 or too deeply nested. Or it has a lone surrogate, U+0000 or a number
+            out of range.
     """
     text = without_bom(body)
     if not text:
@@ -65,7 +66,7 @@ def require_json(content_type: str | None, body: bytes) -> None:
     """Reject a body with a media type other than JSON. A body without a media type is read as JSON.
 
     Raises:
-        UnsupportedMediaTypeProblem: it has another media type, or another encoding than UTF-8.
+        UnsupportedMediaTypeProblem: the media type is not JSON, or the charset is not UTF-8.
     """
     if not content_type or not body or content_type == "application/json":
         return
