@@ -1,4 +1,4 @@
-"""The service as an ASGI application. Only this module combines the concrete classes."""
+"""The service as an ASGI application. This module creates and connects the objects of all parts."""
 
 from __future__ import annotations
 

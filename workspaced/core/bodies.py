@@ -111,9 +111,7 @@ def members_of(body_type: type[Body]) -> Mapping[str, FieldMember]:
 def read_body(
     body_type: type[BodyT], body: object, limits: Any, *, now: int = 0, pointer: str = ""
 ) -> tuple[BodyT, tuple[str, ...]]:
-    """Return the checked body, and the names of its ignored members.
-
-    ``pointer``: the JSON Pointer of ``body`` within the request. ``now`` is milliseconds since 1970.
+    """Return the checked body, and the names of its ignored members. ``pointer``: the JSON Pointer of ``body`` in the request.
 
     Raises:
         Invalid: the body has mistakes; the exception has all of them.

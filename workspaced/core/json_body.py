@@ -38,8 +38,7 @@ def decode(body: bytes) -> object:
     """Return the value of a body; numbers keep their digits.
 
     Raises:
-        Invalid: the body is empty, not JSON, not UTF-8 or too deeply nested. Or it has a lone surrogate, U+0000 or a number
-            out of range.
+        Invalid: it is empty, not JSON, not UTF-8, too deeply nested, or has a lone surrogate, U+0000 or a number out of range.
     """
     text = without_bom(body)
     if not text:

@@ -6,11 +6,11 @@
       Invalid               400  fix the request; carries every mistake found
       Unauthenticated       401  get a key
       Forbidden             403  ask the owner for a grant
-      NotFound              404  it does not exist
+      NotFound              404  the resource does not exist
       MethodNotAllowed      405  use another method
-      Conflict              409  the present state does not permit it
-      RequestTimeout        408  send it again, faster
-      PreconditionFailed    412  read it again, then retry
+      Conflict              409  the present state does not permit the request
+      RequestTimeout        408  send the request again, faster
+      PreconditionFailed    412  read the resource again, then retry
       TooLarge              413  send less
       TargetTooLong         414  shorten the query
       UnsupportedMediaType  415  send JSON
@@ -20,7 +20,7 @@
       HeadTooLarge          431  send fewer or shorter headers
       Unavailable           503  wait, then try again
 
-Rules and stores raise them; `workspaced.http.responses` makes the response.
+Rules and stores raise these errors; `workspaced.http.responses` creates the response.
 """
 
 from __future__ import annotations

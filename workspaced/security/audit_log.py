@@ -20,7 +20,7 @@ _PORTION = 1_000
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who performs an action, and how: principal, key, client instance, request and address."""
+    """The caller of an action: principal, key, client instance, request and address."""
 
     principal: str
     key_id: str = ""
@@ -146,7 +146,7 @@ def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
     """Return a page; at most ``query.walk`` rows are examined.
 
     Raises:
-        Invalid: for ``query.skip``, more rows must be examined.
+        Invalid: ``query.skip`` needs more than ``query.walk`` rows.
     """
     values: dict[str, object] = {
         "from": query.since,

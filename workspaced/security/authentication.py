@@ -118,7 +118,7 @@ class Authentication:
             await asyncio.wait(self._writing)
 
     async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
-        """Return the principal of a key. A caller that comes during a look-up shares it while `_is_fresh` permits this.
+        """Return the principal of a key. Concurrent callers share a look-up, if it began recently (`_is_fresh`).
 
         Raises:
             _AuthenticationRefused: the key is not valid.

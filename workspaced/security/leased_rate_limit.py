@@ -13,7 +13,7 @@ from workspaced.storage.store import Store
 
 _SQL = load_statements("workspaced.security", "rate_buckets.sql")
 _FREE_PART = 20
-"""Each host grants a twentieth of the tokens without a lease. So a caller far below its limit causes no statement."""
+"""Each host grants a twentieth of the tokens without a lease. So a caller far below its limit causes no SQL statement."""
 _BLOCK_PART = 10
 _LEAST_WAIT = 0.25
 """If a bucket is empty, a host waits at least this number of seconds before it asks for tokens again."""
@@ -112,7 +112,7 @@ class LeasedRateLimit:
         return self._policy.allowance(tokens if allowed else min(tokens, 0.99), allowed=allowed)
 
     def _forget(self) -> None:
-        """Forget the callers whose last request is oldest. The few tokens that are leased for them are lost."""
+        """Forget the callers with the oldest last request. The few tokens that are leased for them are lost."""
         oldest = list(self._leased)[: REMEMBERED // 2]
         for caller in oldest:
             del self._leased[caller]

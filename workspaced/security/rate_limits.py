@@ -30,7 +30,7 @@ class Limit(Protocol):
         """Use a token, if there is one; return the allowance. Raises UnavailableProblem: the database can't be reached."""
 
     def look(self, caller: str) -> Allowance:
-        """Return the allowance that this process knows, without using a token."""
+        """Return the allowance without using a token. The result considers only what this process knows."""
 
 
 class Policy:
@@ -44,7 +44,7 @@ class Policy:
         self._header = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
 
     def allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """Return the allowance. ``t`` in its header is the time until the bucket is full or, without tokens, has one."""
+        """Return the allowance. ``t`` in its header: the time until the bucket is full; without a token, until the next."""
         missing = (1 - tokens) if tokens < 1 else self.burst - tokens
         seconds = math.ceil(missing / self.per_second)
         rate = ("RateLimit", f'"{self.name}";r={int(tokens)};t={seconds}')

@@ -221,7 +221,7 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
 
 
 def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: Scope) -> Response:
-    """Redirect to the sign-in form. Raises PageRefused: the response must be an error page instead."""
+    """Redirect to the sign-in form. Raises PageRefused: a script, a stream or a form with input needs an error instead."""
     if route.name == "live" or _wants_json(headers):
         raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
     if route.keeps_input and scope["method"] == "POST":

@@ -89,7 +89,7 @@ async def show_block(request: PageRequest) -> PageView:
 def tree_of(blocks: Sequence[Mapping[str, Any]]) -> list[Node]:
     """Return the roots of the blocks, each with the blocks below it.
 
-    Siblings keep their order in ``blocks``. A block whose parent is not in ``blocks`` is omitted.
+    Siblings keep their order in ``blocks``. A block is omitted if its parent is not in ``blocks``.
     """
     nodes = {block["id"]: Node(block=block) for block in blocks}
     below: dict[str, list[Node]] = defaultdict(list)

@@ -23,7 +23,7 @@ PAGE_LENGTH: Final = 100
 EMPTY_SINK: Final = "This data sink has no entries yet. Add one, import a table, or let a daemon write to it."
 SEARCH_SECONDS: float = 0.04
 """If a search finds nothing in a part of the entries, the server examines further parts for this time. Then it shows the page,
-whose script continues the search."""
+and a script on the page continues the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,7 @@ class _SortChoice:
 class EntryRange:
     """The entries that a page shows: a search, filters, an order, and a page of the list.
 
-    ``searched``: the fields to search, a key of `SEARCHED`. ``sort``: a key of `_SORTS`. ``filters``: the texts by
-    `EntryFilter.name`.
+    ``searched``: a key of `SEARCHED`. ``sort``: a key of `_SORTS`. ``filters``: the texts by `EntryFilter.name`.
     """
 
     workspace_id: str
@@ -222,7 +221,7 @@ def _finds_no_key(entry_range: EntryRange, found: ApiResponse, named: Sequence[M
 
 
 async def named_exactly(api: InternalClient, entry_range: EntryRange, found: ApiResponse) -> list[Mapping[str, Any]]:
-    """Return the entry whose key is exactly the searched text, if the first page does not have this entry.
+    """Return the entry with exactly the searched text as its key, if the first page does not have this entry.
 
     A search reads only a part of a large sink. This entry is found at once nevertheless, and is shown first.
     """

@@ -14,14 +14,11 @@ from workspaced.core.origin_phrase import origin_phrase
 _WHEN: Final = "when {source} gives another value, or when a drift check repairs the difference."
 SEVERAL: Final = f"Pipelines wrote some of these entries, and overwrite your change {_WHEN.format(source='a source')}"
 _SEVERAL_PROTECTED: Final = "Pipelines wrote some of these entries, and this data sink protects them from changes."
-ANY: Final = f"If a pipeline wrote an entry, it overwrites the entry again {_WHEN.format(source='its source')}"
+ANY: Final = f"If a pipeline wrote the entry, it overwrites your change {_WHEN.format(source='its source')}"
 
 
 def feeder(entry: Mapping[str, Any]) -> str:
-    """Return the name of the pipeline or program that fed the entry, as the beginning of a sentence.
-
-    The result is empty if neither the present value nor a former value has an origin.
-    """
+    """Return the pipeline or program that feeds the entry, as the beginning of a sentence; empty if the entry has no origin."""
     origin = _last_origin(entry)
     if origin is None:
         return ""
@@ -45,7 +42,7 @@ def warning(sink: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 
 
 def warning_of_several(sink: Mapping[str, Any]) -> str:
-    """Return the warning before a change of several entries, of which at least one has a `feeder`."""
+    """Return the warning before a change of several entries, if at least one entry has a `feeder`."""
     return _SEVERAL_PROTECTED if sink["protectFedEntries"] else SEVERAL
 
 

@@ -1,4 +1,4 @@
-"""Conversion of moments, the UTC times in forms and URLs, like ``2026-11-23T09:30:00.250``. Performs no I/O."""
+"""Conversion of the UTC times in forms and URLs ("moments"), such as ``2026-11-23T09:30:00.250``. Performs no I/O."""
 
 from __future__ import annotations
 

@@ -85,9 +85,8 @@ class ApiResponse:
 class PageRequest:
     """A request of a signed-in user to a page. ``method`` is GET, HEAD or POST.
 
-    ``names`` has the variable segments of the path. ``form`` has the fields of a POST. ``is_proven``: a page of this session
-    sent the form; otherwise `send` refuses changes. ``body`` receives the bytes of a POST that is no form. ``schema_of``
-    returns the schema of an API body by its name.
+    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent the form; otherwise `send` refuses changes.
+    ``body`` receives the bytes of a POST that is no form. ``schema_of`` returns the schema of an API body by its name.
     """
 
     method: str
@@ -112,7 +111,7 @@ class PageRequest:
         return [value for one, value in self.query_items if one == name]
 
     def may(self, scope: str) -> bool:
-        """Return whether the key has the permission on the workspace of the URL; without one, on all workspaces."""
+        """Return whether the key has the permission on the workspace of the URL, or on all workspaces if the URL names none."""
         return self.session.principal.may(scope, as_uuid(self.names.get("workspace", "")))
 
     async def get(self, *segments: str, **query: str) -> ApiResponse:
@@ -148,9 +147,7 @@ class PageRequest:
         query: Mapping[str, str] | None = None,
         if_match: str = "",
     ) -> ApiResponse:
-        """Send a change to the API; return the response.
-
-        ``body`` None: the request has no body. ``if_match`` empty: the change applies to any version.
+        """Send a change to the API. ``body`` None: no body. ``if_match`` empty: the change applies to any version.
 
         Raises:
             PageRefused: the API responds with an error, or the form is from another session.

@@ -122,7 +122,7 @@ class EgressRules:
     def from_environment(cls, environment: Mapping[str, str], *, dev: bool) -> EgressRules:
         """Read ``WORKSPACED_ALLOW_HTTP``, ``…_ALLOWED_CIDRS`` and ``…_ALLOWED_HOSTS`` (comma-separated).
 
-        ``dev`` permits plain http and this machine.
+        ``dev`` permits plain http and the addresses of this machine.
 
         Raises:
             ValueError: a value is invalid; the message names the variable.

@@ -1,5 +1,5 @@
-// Select rows with the pointer or by keyboard, and act on them without leaving the page.
-// Without this script, the boxes and buttons are a form, whose response is a new page.
+// Select rows with the pointer or by keyboard, and act on them on the same page.
+// Without this script, the boxes and buttons are a form, and the response to the form is a new page.
 "use strict";
 
 const MOST_PLOTTED = 8;

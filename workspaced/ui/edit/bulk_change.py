@@ -65,7 +65,7 @@ def digest_of(state: EntryState) -> str:
 
 
 async def change_entries(request: PageRequest, changes: Sequence[ConditionalChange]) -> list[ChangedRow]:
-    """Write each change whose entry is still as the user saw it. Return the result of each change.
+    """Write each change if its entry is still as the user saw it. Return the result of each change.
 
     All texts and deletions are one mass update, so they are written together or not at all. Each null is written alone,
     because a mass update can't have a null.

@@ -79,7 +79,7 @@ async def restore_entry(request: PageRequest) -> Response:
     """Write a former value like an edit, and show the history. The restoration is a new change, which can be undone, too.
 
     Raises:
-        PageRefused: the entry was changed meanwhile, or the API responds with an error.
+        PageRefused: the entry was changed since the page was shown, or the API responds with an error.
     """
     former = entry_values(await find_former(request))
     key = request.names["key"]

@@ -36,7 +36,7 @@ _KIND_HINTS: Final[Mapping[str, str]] = {
     "secret": "Empty: the stored secret stays.",
 }
 _LONGEST_LINE: Final = 4_096
-"""A member whose maximum length is greater has a text area, not a single line."""
+"""A member with a greater maximum length has a text area, not a single line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The restoration of entries from a comparison of two moments. Entries that were changed after the comparison stay."""
+"""The restoration of entries from a comparison of two moments. Entries that were changed after it stay unchanged."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ _CHANGES: Final[Mapping[str, str]] = {"replace": "changed", "type": "changed", "
 
 
 async def act_on_selection(request: PageRequest) -> PageView | Response:
-    """Perform one action on the selected rows.
-
-    The field ``row`` has a line for each row: the digest of the shown entry, a space, and the key.
+    """Perform one action. The field ``row`` has a line for each selected row: the digest of the shown entry, a space, the key.
 
     Raises:
         PageRefused: nothing is selected, the action is unknown, or the API responds with an error.

@@ -37,8 +37,8 @@ class TableReading:
     ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: each cell
     after the first column is an entry, with the key ``first cell.column``; empty cells are skipped.
 
-    ``first_row``: the number, from 1, of the row with the names of the columns; without names, of the first entry. Rows before
-    this row are left out.
+    ``first_row``: the number, from 1, of the row with the names of the columns or, without names, of the row with the first
+    entry. Rows before this row are left out.
     """
 
     shape: str
