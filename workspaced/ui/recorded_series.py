@@ -19,7 +19,7 @@ _SHOWN_OF_TEXT: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartView:
-    """A chart on a page. ``chart`` None: no key has numbers in one unit.
+    """A chart on a page. ``chart`` None: each key has no number, or numbers in several units.
 
     ``action``: the URL of the page without its query. ``fields``: the query without the range. ``links``: the URLs of other
     ranges, by the names in `ValueChart.others` and by ``whole``. ``begin`` and ``end``: the moments in the form of the range.

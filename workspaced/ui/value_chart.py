@@ -176,7 +176,7 @@ def quantity_of(text: str | None) -> Quantity | None:
 
 
 def value_chart(series: Sequence[Series], wanted: TimeRange | None, *, now: int) -> ValueChart | None:
-    """Return the chart of the range ``wanted`` (None: all known values), or None if no key has numbers in one unit."""
+    """Return the chart of the range ``wanted`` (None: all known values); None if no key has numbers of exactly one unit."""
     units = list(dict.fromkeys(unit for one in series if len(one.units) == 1 for unit in one.units))[:_AXES]
     undrawn = {one.key: why for one in series if (why := _reason_undrawn(one, units))}
     drawn = [(style, one) for style, one in enumerate(series) if one.key not in undrawn]
