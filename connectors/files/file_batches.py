@@ -1,4 +1,4 @@
-"""Batches of one file. The bytes that are read, hashed and named in the cursor are the same bytes."""
+"""Batches of one file. The cursor has the hash of exactly the bytes that were read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 _BLOCK_BYTES = 2**20
 
 FindEnd = Callable[[BinaryIO], int | None]
-"""Returns the number of bytes that hold records; None: all."""
+"""A function that returns how many bytes of a file hold records; None: all bytes."""
 Item = TypeVar("Item")
 
 _MOST_NOTICES = 1_000
@@ -72,7 +72,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.is_private:
             return
-        # A file that is renamed or removed meanwhile is read as it was; its content is hashed on the way, too.
+        # A renamed or removed file is still read from its descriptor, and its content is compared by the hash.
         if not Identity.from_status(os.fstat(self.file.fileno())).is_renamed(self.identity):
             raise SourceUnavailable(
                 f"{self.name} was written to while it was read; it is read again once it is stable."
@@ -127,13 +127,13 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Yield the whole file.
 
-    The last batch comes only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
-    records (None: all). ``notices`` receives what was guessed or left out. A cursor before the last one has an ``offset``,
-    which means that the file was not read to its end. ``known`` returns the sections of a large file that need not
-    be read; see `ingestd.sdk.ReadsSections`. None: everything is read.
+    The last batch is yielded only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
+    records (None: all bytes). ``notices`` receives what was guessed or left out. Every cursor except the last has an
+    ``offset``, because the file was not yet read to its end. ``known`` returns the sections of a large file that need not be
+    read (None: everything is read); see `ingestd.sdk.ReadsSections`.
 
     Raises:
-        SourceUnavailable: the file changed meanwhile.
+        SourceUnavailable: the file changed while it was read.
         SourceBroken: the file as a whole can't be read in its format.
     """
     facts = _facts(opened, sha256)
@@ -215,9 +215,9 @@ def read_open_file(
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield the items, and make the next item in another thread meanwhile. At most one item is made in advance.
+    """Yield the items. Another thread makes the next item in advance, and never more than one.
 
-    An exception of ``items`` is raised at its place in the order. After this generator was closed, no item is made.
+    An exception of ``items`` is raised after the items before it. After this generator was closed, no further item is made.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read-ahead") as thread:
         following = thread.submit(next, items, None)
@@ -278,7 +278,7 @@ class _HashingFile:
 
     def hexdigest(self) -> str:
         while self._in_order and self.read(_BLOCK_BYTES):
-            pass  # what follows the records
+            pass  # hashes the bytes after the records
         if not self._in_order:
             self._file.seek(0)
             return hashlib.file_digest(self._file, "sha256").hexdigest()

@@ -66,7 +66,7 @@ class RemoteOptions(DropOptions):
     poll_seconds: float = Field(default=60, gt=0, description="How often the remote folder is listed.")
     known_hosts: Path | None = Field(
         default=None,
-        description="sftp: a file with the server's host key, as OpenSSH writes it; required. No other key is trusted.",
+        description="sftp: a file with the server's host key, in the format of OpenSSH; required. No other key is trusted.",
     )
     key_file: Path | None = Field(
         default=None,
@@ -91,7 +91,7 @@ class RemoteOptions(DropOptions):
         description="s3, az, gs: the address of your own server, such as https://minio.example. Default: the provider's.",
     )
     max_files: int = Field(
-        default=200_000, ge=1, le=2_000_000, description="A folder with more files is refused, which bounds the memory."
+        default=200_000, ge=1, le=2_000_000, description="The most files in the folder; more are an error. This bounds the memory."
     )
     max_bytes: int = Field(
         default=16 * 2**30, ge=1, description="A larger file is rejected unread; each file is copied to the local disk."
