@@ -146,9 +146,7 @@ def _link(folder: int, name: str, target_folder: int, target: str) -> bool:
     try:
         os.link(name, target, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
     except FileExistsError:
-        if not _is_same_file(
-            folder, name, target_folder, target
-        ):  # else an attempt that crashed made this link
+        if not _is_same_file(folder, name, target_folder, target):  # else an attempt that crashed made this link
             raise
     except FileNotFoundError:
         raise

@@ -102,7 +102,7 @@ class RemoteFolder:
             self.store.status(self.path(self.options.canary))
         except FileNotFoundError:
             raise SourceUnavailable(
-                f"{self.shown(self.options.canary)} is missing (canary), so the folder counts as not mounted. Mount its share there."
+                f"{self.shown(self.options.canary)} is missing (canary), so the folder counts as not mounted. Mount its share."
             ) from None
 
     def scan(self) -> ScanResult:

@@ -82,7 +82,7 @@ _REMEDIES: Mapping[str, str] = {
 class ObjectStore(RemoteStore):
     """Reads, moves and writes objects of a bucket or container.
 
-    Writers replace whole objects. An object is read only if its ETag is the one in the listing. A move is a copy and a deletion.
+    Writers replace whole objects. An object is read only if its ETag is as in the listing. A move is a copy and a deletion.
     """
 
     copies = True

@@ -91,7 +91,7 @@ class RemoteOptions(DropOptions):
         description="s3, az, gs: the address of your own server, such as https://minio.example. Default: the provider's.",
     )
     max_files: int = Field(
-        default=200_000, ge=1, le=2_000_000, description="The most files in the folder; more are an error. This bounds the memory."
+        default=200_000, ge=1, le=2_000_000, description="A folder with more files is an error. This bounds the memory."
     )
     max_bytes: int = Field(
         default=16 * 2**30, ge=1, description="A larger file is rejected unread; each file is copied to the local disk."
