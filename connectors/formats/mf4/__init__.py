@@ -25,8 +25,8 @@ class Mf4(MeasurementFormat):
         default=64 * 2**20,
         ge=1,
         description=(
-            "The memory for sorted records, if the file mixes records of several groups. With more, the file is sorted again"
-            " for each group."
+            "The bytes of memory for sorted records, if the file mixes records of several groups. Records above the limit are"
+            " sorted again when they are read."
         ),
     )
 
