@@ -157,7 +157,7 @@ class Folder:
         try:
             os.fsync(self.descriptor)
         except OSError as error:
-            if error.errno not in _NO_SYNC:  # some network file systems can't, and need not
+            if error.errno not in _NO_SYNC:  # some network file systems can't sync a folder, and need not
                 raise
 
     @contextmanager

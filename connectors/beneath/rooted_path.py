@@ -192,7 +192,7 @@ def path_below(path: Path, root: Path) -> RootedPath:
 
 
 class OpenFolders(ExitStack):
-    """Folders that stay open for as long as the context, each opened once."""
+    """A context that opens each requested folder once, and keeps it open until the end."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -129,7 +129,7 @@ class FileConnector(Connector):
         return f"{self._path} {what} Nothing that came from it is removed. Put it back, or correct the setting path."
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole file.
+        """Yield the batches of the whole file.
 
         Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
         was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again

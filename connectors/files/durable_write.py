@@ -15,7 +15,7 @@ import msgspec
 from connectors.beneath import Folder, RootedPath
 
 _NAME_BYTES = 222
-"""The limit for a name without additions such as ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, which fit into 255."""
+"""The limit for a name, so that an addition such as ``.rejected.ndjson`` or ``.receipt.json`` fits into 255 bytes."""
 _SUFFIX_BYTES = 20
 _SYNCED_AT_A_TIME = 8
 
@@ -66,7 +66,7 @@ class NewFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, Exception):  # else as after a crash: the hidden file stays
+        if error is None or isinstance(error, Exception):  # any other exception is like a crash: the file stays
             self.discard()
 
     def write(self, parts: Iterable[bytes]) -> None:

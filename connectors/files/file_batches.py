@@ -55,10 +55,10 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         return digest
 
     def compare_content(self, cursor: Cursor | None) -> tuple[str, bool]:
-        """Return the hash of the content, and whether ``cursor`` ended a complete reading of the same content.
+        """Return the hash of the content, and whether ``cursor`` is from a complete reading of the same content.
 
         Raises:
-            SourceUnavailable: the file was written to meanwhile.
+            SourceUnavailable: the file was written to while it was read.
         """
         sha256 = self.sha256()
         self.check_unchanged()
@@ -125,7 +125,7 @@ def read_batches(
     end: int | None = None,
     known: LoadSections | None = None,
 ) -> Iterator[Batch]:
-    """Yield the whole file.
+    """Yield the batches of a whole file.
 
     The last batch is yielded only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
     records (None: all bytes). ``notices`` receives what was guessed or left out. Every cursor except the last has an
@@ -190,7 +190,7 @@ def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Bat
 def read_sample_file(
     path: Path, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
 ) -> Iterator[Batch]:
-    """Yield the whole file that a person named; a link is followed.
+    """Yield the batches of a whole file that a person named; a link is followed.
 
     Raises:
         SourceBroken: there is no such file, or it can't be read in this format.
@@ -208,7 +208,7 @@ def read_sample_file(
 def read_open_file(
     opened: OpenFile, file_format: Format, *, notices: NoticeLog, find_end: FindEnd = lambda _: None
 ) -> Iterator[Batch]:
-    """Yield the whole of an open file, and close it."""
+    """Yield the batches of a whole open file, and close the file."""
     with opened.file:
         end = find_end(cast("BinaryIO", opened.file))
         yield from read_batches(opened, opened.sha256(), file_format, notices=notices, end=end)

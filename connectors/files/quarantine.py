@@ -47,7 +47,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The written file. ``path``: the file, which holds ``rows`` rows; None: no row could be written.
+    """The result of `write_quarantine`. ``path``: the file with ``rows`` rows; None: there is no such file.
 
     ``sentence``: what a person should know; empty: nothing. ``missing``: the number of rejected entries without a row in
     the source file as it is now.

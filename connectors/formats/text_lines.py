@@ -119,7 +119,7 @@ class TextLines(Format):
 
 
 class TextRecords:
-    """Reads records from UTF-8 text that begins with a new line of the file. ``encoding``: its name in reasons."""
+    """Reads records from UTF-8 text that begins at the start of a line. ``encoding``: the name of the file's encoding."""
 
     def __init__(self, settings: TextLines, encoding: str) -> None:
         self._pattern = _whole(settings.pattern)

@@ -52,7 +52,7 @@ class RemotePlaces:
 
     @property
     def all(self) -> list[str]:
-        """All these folders; the source does not list them."""
+        """All folders that are set. The source does not list these folders."""
         found = (self.archive, self.quarantine, self.failed, self.receipts)
         return [folder for folder in found if folder is not None]
 

@@ -40,7 +40,7 @@ class RemoteDropFile:
         return self._seen
 
     def open(self) -> OpenFile:
-        """See `DropFile.open`. If `status` was called before, the content is the one with the identity that it returned.
+        """See `DropFile.open`. If `status` was called before, the content has the identity that `status` returned.
 
         Raises:
             RemoteChanged: the file has another identity, or changed while it was copied.

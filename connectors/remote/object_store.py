@@ -291,7 +291,7 @@ def _identity(meta: ObjectMeta) -> Identity:
 
 
 def _has_same_content(found: Identity, expected: Identity) -> bool:
-    """Return True if an object has the expected ETag and size. Without an expected ETag, all of the identity must be equal."""
+    """Return True if an object has the expected ETag and size. Without an expected ETag, the whole identity must be equal."""
     if expected.version:
         return found.size == expected.size and found.version == expected.version
     return found.has_same_content(expected)

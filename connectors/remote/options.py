@@ -39,7 +39,9 @@ class RemoteOptions(DropOptions):
     )
     receipts: _Folder | None = Field(
         default=None,
-        description="The remote folder of the receipts; without it only archived files have a receipt, beside them.",
+        description=(
+            "The remote folder of the receipts. Default: each archived file has a receipt beside it, and other files have none."
+        ),
     )
     quarantine: _Folder | None = Field(
         default=None,

@@ -158,7 +158,7 @@ class SectionReader:
         self._parsed_bytes = self._known_bytes = 0
 
     def chunks(self) -> Iterator[RecordChunk]:
-        """Yield the records with all sections that were passed, including known sections."""
+        """Yield the records with their sections. The known sections between them are listed, too."""
         for block in self._cutter.blocks():
             self._read_block(block)
             # If many blocks have few new records, they are yielded as one chunk, because mapping a chunk has some overhead.

@@ -46,7 +46,7 @@ def read_json(
     Positions are the items' numbers from 1. Values are as in NDJSON: each number keeps its characters.
 
     Raises:
-        SourceBroken: there is no such array, or the document is truncated; the items before that were read.
+        SourceBroken: there is no such array, or the document is truncated (raised after its complete items).
     """
     text = open_text(file, encoding)
     facts = text.encoding.facts

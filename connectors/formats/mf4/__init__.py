@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Mf4(MeasurementFormat):
-    """An MF4 file (ASAM MDF 4): channel groups with channels, also of a recorder that was not closed."""
+    """An MF4 file (ASAM MDF 4): channel groups with channels; also a file that its recorder did not close."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".mf4",)
     needs: ClassVar[Mapping[str, str]] = {"asammdf": "ingestd[mf4]"}

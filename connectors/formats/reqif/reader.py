@@ -214,5 +214,5 @@ class _DefinitionNames:
 
 
 def _reference(element: Element) -> str:
-    """Return the identifier that the only child refers to."""
+    """Return the identifier in the only child of an element."""
     return next(((child.text or "").strip() for child in element), "")

@@ -65,7 +65,7 @@ def read_xml(file: BinaryIO, name: str, *, path: Sequence[str], lists: Sequence[
 
 
 class _PathEnd:
-    """Finds the deepest element of a document that is on a path, and the names of its children if the next one is missing."""
+    """Finds the deepest element of a document on a path, and the children that it has instead of the path's next element."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = path
