@@ -65,10 +65,10 @@ def parse_address(url: str) -> RemoteAddress:
     if parts.password is not None:
         raise ValueError("an address must not hold a password; use password")
     if parts.query or parts.fragment:
-        raise ValueError("an address has no ? and no #; write %3F or %23 for them in a name")
+        raise ValueError("an address must not have ? or #; in a name, write %3F or %23 instead")
     path = unquote(parts.path)
     if any(part in {".", ".."} for part in path.split("/")):
-        raise ValueError("the path of an address has no . and no ..")
+        raise ValueError("the path of an address must not have a part . or ..")
     if scheme != "sftp":
         if parts.username is not None or parts.port is not None:
             raise ValueError(f"an address {scheme}:// has no user and no port; use endpoint for your own server")

@@ -15,7 +15,7 @@ from connectors.remote.address import RemoteAddress, parse_address
 
 def _check_folder(folder: str) -> None:
     if any(part in {".", ".."} for part in folder.split("/")):
-        raise ValueError("the path of a remote folder has no . and no ..")
+        raise ValueError("the path of a remote folder must not have a part . or ..")
 
 
 _Folder = Annotated[str, Field(pattern=r"^/?[^/]+(/[^/]+)*/?$"), checked_by(_check_folder)]

@@ -12,7 +12,7 @@ from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteRefused
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
-_STOPPED = "No connection is made until {files} changes, or until `ingestd reload`"
+_STOPPED = "No connection is made until {files} changes or `ingestd reload`"
 _KEEPALIVE_SECONDS = 15
 
 

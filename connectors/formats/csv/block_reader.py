@@ -48,7 +48,7 @@ class BlockReader:
         self._record_bytes = record_bytes
 
     def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
-        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file, in blocks of ``block_bytes``."""
+        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks: ``block_bytes``."""
         final = False
         while not final or buffer:
             if not final:

@@ -64,7 +64,7 @@ def read_header(
             continue
         if buffer.startswith(_ZIP):
             raise SourceBroken(
-                f"{name} is a zip file or a workbook, and no CSV. Give its name the right end, such as .xlsx."
+                f"{name} is a zip file or a workbook, and no CSV. Give its name the right suffix, such as .xlsx."
             )
         hint = separator_line(buffer)
         chosen = dialect
