@@ -1,4 +1,4 @@
-"""Durable files: each file is written under a hidden name and then renamed, so a crash leaves no incomplete file."""
+"""Durable files: each is written under a hidden name and then renamed, so no file under a final name is incomplete."""
 
 from __future__ import annotations
 

@@ -36,6 +36,6 @@ class NameLimit:
             self._most += _REPEATED * self._length()
         if self._count > self._most:
             raise NamesTooLong(
-                f"has nested names of more than {self._most} characters in total after they are joined by dots. This is the limit"
-                " for a record of this length. Shorten the outer names"
+                f"has nested names of more than {self._most} characters in total after they are joined by dots. This is the"
+                " limit for a record of this length. Shorten the outer names"
             )

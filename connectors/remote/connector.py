@@ -31,7 +31,7 @@ from ingestd.sdk import (
 class RemoteConnector(FileSource):
     """Files in a folder of a server or in a bucket.
 
-    Files are selected by name and identity, not by time. So a file that becomes visible late, or has an old time, is read, too.
+    Files that were read are recognised by name and identity. So a file that becomes visible late, or has an old time, is read.
     """
 
     Options: ClassVar[type[RemoteOptions]] = RemoteOptions

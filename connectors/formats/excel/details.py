@@ -48,7 +48,7 @@ class WorkbookDamaged(Exception):
 
 
 class CellDetails(msgspec.Struct, frozen=True):
-    """The details of cells. ``problems``: why a cell has no value, such as its error. ``texts``: what calamine shortens."""
+    """The details of cells. ``problems``: why a cell has no value, such as its error. ``texts``: what calamine reads partly."""
 
     problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))

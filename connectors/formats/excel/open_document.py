@@ -27,7 +27,7 @@ _DURATION = re.compile(
 
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """Return the details of the sheet's cells. calamine reads all dates of ods, but no tabs, line breaks or durations."""
+    """Return the details of the sheet's cells. calamine reads all dates of ods, but no tabs, line breaks or elapsed times."""
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:

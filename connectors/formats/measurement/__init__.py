@@ -61,7 +61,7 @@ class MeasurementFormat(IsolatedFormat):
 
 @contextmanager
 def _damage_reported(name: str, title: str) -> Iterator[None]:
-    """Report any exception of a library as damage of the file, in a sentence, except errors of the disk."""
+    """Report an exception of a library as damage of the file, in a sentence. Errors of disk and memory are raised unchanged."""
     try:
         yield
     except (SourceError, MemoryError):

@@ -26,7 +26,7 @@ def read_nested(
     whole document is held in memory, else only one outermost record.
 
     Raises:
-        SourceBroken: see `connectors.formats.xml.reader.read_xml` and `nested_records`; or no element is a record.
+        SourceBroken: see `read_xml` and `nested_records`; or the root has elements, but no record is found.
     """
     names = frozenset(one.replace("/", ".") for one in lists)
     there = MemberNames()
