@@ -265,7 +265,7 @@ def test_a_receipt_reports_ignored_parts_of_a_sheet(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.xlsx", out.getvalue())
     flow.pass_once()
-    sentence = "C2 holds a value after the last column that the header names; it is not read. Name the column."
+    sentence = "C2 holds a value after the last column that the header names. Such cells are not read. Name the column."
     receipt = flow.receipt("a.xlsx")
     assert receipt["found"]["notice"] == sentence
     assert receipt["summary"].endswith(f"It is archived as done/a.xlsx. {sentence}")
