@@ -15,7 +15,7 @@ _MAX_HEAD_BYTES: Final = 131_072
 
 
 class FastResponse(NamedTuple):
-    """A whole response; ``headers`` as they arrived."""
+    """A complete response; ``headers`` as they arrived."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -23,7 +23,7 @@ class FastResponse(NamedTuple):
 
 
 class FastConnection(asyncio.Protocol):
-    """Call `send` when no request is in flight, and `close` at the end. ``usable``: another request may follow."""
+    """A connection. Call `send` when no request is in flight, and `close` at the end. ``usable``: `send` is permitted."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
@@ -52,7 +52,7 @@ class FastConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Mark the connection as usable."""
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by class
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transport is of another class
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
