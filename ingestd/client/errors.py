@@ -19,8 +19,8 @@ class ServiceError(Exception):
     """A call failed. ``operation``: the name of the operation in the service. ``status``: None without a response.
 
     ``retry_after``: the seconds for which the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
-    ``detail``: the text of the service. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``: the
-    id of the request in the service's log. ``response``: the result of ``send`` of a client.
+    ``detail``: the text of the service. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``:
+    the id of the request in the service's log. ``response``: the result of ``send`` of a client.
     """
 
     def __init__(self, response: ServiceResponse[Any]) -> None:

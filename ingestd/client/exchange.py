@@ -116,8 +116,8 @@ async def _close(response: httpx.Response) -> None:
 def _release(response: httpx.Response) -> None:
     """Break the reference cycle of a closed response, so that its request and the request's body are freed.
 
-    In httpx, the response refers to its stream, and the stream to the response. Without this function, the bodies of hundreds of
-    requests stay in memory until Python searches for reference cycles.
+    In httpx, the response refers to its stream, and the stream to the response. Without this function, the bodies of hundreds
+    of requests stay in memory until Python searches for reference cycles.
     """
     response.stream = httpx.ByteStream(b"")
 

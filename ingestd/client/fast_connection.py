@@ -36,9 +36,8 @@ class FastConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
-        self._loose = (
-            0  # bytes since the request, the head or the last part of the body; bytes of interim responses count, too
-        )
+        # Bytes since the request, the head or the last part of the body. Bytes of interim responses count, too.
+        self._loose = 0
         self.usable = False
         self.idle_since = 0.0
         self._begin()

@@ -109,7 +109,7 @@ class FastTransport:
         self._kept.clear()
 
     def _reused(self) -> FastConnection | None:
-        """Return the connection that was used last, if any. Close connections that the service may be closing (idle too long)."""
+        """Return the connection that was used last, or None. Close connections that were idle for `keepalive_seconds`."""
         if not self._kept:
             return None
         earliest = time.monotonic() - self._keepalive_seconds

@@ -74,7 +74,7 @@ class WriteOptions(TypedDict, total=False):
 
 
 class MassEntryOptions(WriteOptions, total=False):
-    """Options of `mass_update_entry`. If ``observed_at`` is older than the stored time, the stored entry is returned unchanged."""
+    """Options of `mass_update_entry`. If ``observed_at`` is older than the stored time, the entry is returned unchanged."""
 
     data_type: str | UnsetType
     observed_at: datetime | UnsetType
@@ -146,7 +146,7 @@ class ServiceMethods:
 
     ``filters`` of workspaces: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
     ``parent_block`` and ``type`` select the blocks below a block, or of a type. ``search`` selects webhooks by label and
-    address. The service announces with the header X-Bulk-Mass that it accepts bulk updates. A missing file raises ``Forbidden``.
+    address. A service that accepts bulk updates announces this with the header X-Bulk-Mass. A missing file is ``Forbidden``.
     """
 
     @Declaration(name="workspaces.list", method="GET", path="/v1/workspace")

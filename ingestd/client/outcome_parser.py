@@ -107,7 +107,7 @@ class OutcomeParser:
         started: float,
         headers: Mapping[str, str] = NONE,
     ) -> ServiceResponse[T]:
-        """Return the response to ``request``, from its parts. ``headers``: for a request with a value that depends on a header."""
+        """Return the response to ``request``, from its parts. ``headers``: for a value that depends on a header."""
         operation = request.operation
         if status == _NOT_MODIFIED and request.accepts_unchanged:
             return self._classified(operation, _success(200), started, raw)

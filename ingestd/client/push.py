@@ -136,7 +136,7 @@ class _Sender:
             return ServiceMethods.create_entry.build(*self._address, key=row.key, value=row.value, data_type=kind)
         if step == "mass_update_entry":
             return ServiceMethods.mass_update_entry.build(*self._address, key=row.key, value=row.value)
-        # Only a wrong data type causes this refusal.
+        # The step patch_entry follows a mass update that left another data type.
         return ServiceMethods.update_entry.build(
             *self._address, row.key, value=row.value, data_type=row.data_type or msgspec.UNSET
         )

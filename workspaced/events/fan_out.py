@@ -122,8 +122,8 @@ def fan_out(tx: Transaction, most: int) -> int:
 def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | None:
     """Return the waiting delivery that an update replaces (contract H12): the resource's last delivery, or None.
 
-    Only the last delivery can be replaced, because an update must not precede earlier events. The replacement keeps its position
-    in the queue. Otherwise a value that changes faster than the queue moves would never be sent.
+    Only the last delivery can be replaced, because an update must not precede earlier events. The replacement keeps the
+    position in the queue. Otherwise a value that changes faster than the queue moves would never be sent.
     """
     if not event.type.endswith(".updated"):
         return None

@@ -1,8 +1,8 @@
 """The handling of one request, with checks in a fixed order (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 409 of the writer
-fence, 404, 412, 409 and 422. One class has all checks, instead of a stack of middleware, so that their order is visible. FastAPI
-and Starlette's own routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
+fence, 404, 412, 409 and 422. One class, and not a stack of middleware, has all checks, so that their order is visible. FastAPI
+and Starlette's routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
 405 and trailing slashes differently (contract G12, G16, G24).
 """
 
@@ -223,8 +223,8 @@ class Dispatch:
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
         """Return the caller, and take a token from the caller's rate limit (contract G20).
 
-        Without a key, the limit of the caller's address applies. The caller of an internal request is known, and the request may
-        be exempt from the rate limit.
+        Without a key, the limit of the caller's address applies. The caller of an internal request is known, and the request
+        may be exempt from the rate limit.
         """
         internal = internal_caller_of(scope)
         if internal and not internal.counted:

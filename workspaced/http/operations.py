@@ -217,11 +217,11 @@ class Operation:
     - ``write`` gets a transaction, the call, and the checked body if ``body`` names its class. It runs on the writer's thread,
       must not block, and may run again after it was undone (`workspaced.storage.store.Store.write`).
     - ``prepare`` gets the call and the checked body on the event loop. It returns work, which runs as ``write`` does.
-    - ``take`` gets the call and a streamed body, reads the body, and yields such work. It releases its resources after the commit.
+    - ``take`` gets the call and a streamed body. It reads the body, yields work, and releases its resources after the commit.
 
     ``secret_box``: the response contains a secret, so the copy for repetitions (contract G18) is encrypted.
 
-    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace is sufficient. ``anonymous``: callers without a key
+    ``scope`` None: no key is needed. ``anywhere``: the scope on any workspace suffices. ``anonymous``: callers without a key
     are allowed, and the handler returns only public data to them. ``client_id``: the header ClientId is required (contract A8).
     ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
 

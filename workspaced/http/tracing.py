@@ -23,8 +23,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-# A request id is unique: it has a random prefix, which the process chooses at its start, and a counter. To read random bytes for
-# each request would release the interpreter's lock, and the writer thread would take the lock in the middle of the request.
+# A request id is unique: it has a random prefix, which the process chooses at its start, and a counter. Reading random bytes
+# for each request would release the interpreter's lock, and the writer thread would take the lock in the middle of the request.
 _PROCESS = secrets.token_hex(10)
 _REQUESTS = count(1)
 

@@ -23,8 +23,8 @@ class PartialChange(Exception):
 class BatchableWork(ABC, Generic[T]):
     """Work for `workspaced.storage.store.Store.write` that can be done alone or together with other work of its kind.
 
-    The result is the same in both cases. Work that shares a transaction is done in no particular order, because all callers made
-    their calls before the first of them got a result.
+    The result is the same in both cases. Work that shares a transaction is done in no particular order: all callers made their
+    calls before the first of them got a result.
     """
 
     @property

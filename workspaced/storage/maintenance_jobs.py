@@ -94,8 +94,8 @@ class MaintenanceJobs:
     async def once(self) -> bool:
         """Run each job that no other process is running, and return whether all jobs were run.
 
-        A failed job is logged and runs again next time. This waits for a run that is in progress in this process, because leases
-        do not exclude jobs of the same process.
+        A failed job is logged and runs again next time. Waits for a run that is in progress in this process, because leases do
+        not exclude jobs of the same process.
         """
         async with self._running:
             return await self._run_all()

@@ -221,7 +221,7 @@ REPEATABLE = (
 
 
 def as_problem(error: Exception) -> Exception:
-    """Return the problem for an error of the database. Return an error of this program, such as a wrong statement, unchanged."""
+    """Return the problem for an error of the database. Errors of this program, such as a wrong statement, are not converted."""
     match error:
         case (
             psycopg.errors.SerializationFailure()

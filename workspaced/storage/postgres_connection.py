@@ -198,8 +198,9 @@ def _require_session(address: PostgresAddress, connection: PostgresConnection) -
     if is_shared:
         raise StorageRefused(
             "storage_refused",
-            f"The database {address} can't be used: a pooler in front of it shares one session between clients, but the service "
-            "needs LISTEN and settings of a session. Set pool_mode = session (PgBouncer), or give the address of the server.",
+            f"The database {address} can't be used: a pooler in front of it shares one session between clients, but "
+            "the service needs LISTEN and settings of a session. Set pool_mode = session (PgBouncer), or give the address of "
+            "the server.",
             retry_seconds=30,
         )
 

@@ -23,7 +23,7 @@ from workspaced.storage.postgres_connection import PostgresConnection, connect, 
 _LOCK_WAIT = "2s"
 _PAUSE_SECONDS = 1.0
 _LOCK = 0x776F726B73706163  # "workspac": the advisory lock of a migration
-_PROGRAMS = 0x73636865  # "sche": the first key of a program's advisory lock; the second key is the program's newest step
+_PROGRAMS = 0x73636865  # "sche": the first key of a program's advisory lock; the second key is its newest step
 
 
 def enter(connection: PostgresConnection, address: PostgresAddress) -> None:

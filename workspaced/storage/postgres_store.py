@@ -252,7 +252,7 @@ class PostgresStore(Store):
             self._wake_notifier()
 
     async def _notify(self) -> None:
-        """Send the notifications of commits until cancelled, at most every `_NOTIFY_SECONDS`, because each wakes every process."""
+        """Send the notifications of commits until cancelled. Each wakes every process: at most one in `_NOTIFY_SECONDS`."""
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()

@@ -136,7 +136,7 @@ def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[Sqli
 
 
 def as_problem(error: sqlite3.OperationalError) -> Exception:
-    """Return the problem for an error of the database. Return an error of this program, such as a wrong statement, unchanged."""
+    """Return the problem for an error of the database. Errors of this program, such as a wrong statement, are not converted."""
     code = error.sqlite_errorcode & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return UnavailableProblem("storage_busy", "The database is busy: try again in a moment.")

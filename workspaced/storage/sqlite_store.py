@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.05
 
 @contextmanager
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-    """Open a database in WAL mode with the newest schema; create what is missing. No other process migrates it during the block.
+    """Open a database in WAL mode with the newest schema, or create it. No other process migrates it during the block.
 
     Raises:
         StorageUnusable: the folder or file can't be used; the message has the reason and what to do.

@@ -14,7 +14,7 @@ from workspaced.storage.store import Store
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
 KEPT_DAYS = 400
-"""A row is dropped this time after it was raised, because no request takes that long. A writer that sends later gets a new row."""
+"""A row is dropped this time after it was raised: no request takes that long. A writer that sends later gets a new row."""
 
 
 def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:

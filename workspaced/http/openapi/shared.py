@@ -175,7 +175,7 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     ),
     "Origins": _always(
         origin.HEADER,
-        "How many origins one bulk call may have, and how long their texts may be. Without this header, a client sends no origins.",
+        "How many origins one bulk call may have, and how long their texts may be. Without this header, clients send none.",
         string(pattern=r"^max-origins=[1-9][0-9]*, max-text=[1-9][0-9]*$"),
     ),
     "Newest": _optional(writer.HEADER, "With `writer_fenced`: the newest epoch and attempt.", string(pattern=_WRITER)),

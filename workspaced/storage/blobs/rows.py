@@ -18,7 +18,7 @@ _SQL = load_statements("workspaced.storage.blobs", "queries.sql")
 
 
 class StoredBlob(NamedTuple):
-    """A row of stored bytes. ``unused_since``: when it was announced or found unused (milliseconds since 1970); None: in use."""
+    """The row of stored bytes. ``unused_since``: when it was announced or found unused (milliseconds); None: in use."""
 
     sha256: str
     name: str

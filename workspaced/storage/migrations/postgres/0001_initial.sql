@@ -231,7 +231,7 @@ CREATE TABLE entry_origin (
 CREATE UNIQUE INDEX entry_origin_by_digest ON entry_origin (sink, digest);
 CREATE INDEX entry_origin_by_age ON entry_origin (kept_at);
 
--- Numbers come from a sequence. A row with the last number, as in SQLite, would be locked until the commit, and all writers wait.
+-- Numbers come from a sequence. A row with the last number, as in SQLite, would make all writers wait until the commit.
 CREATE TABLE data_sink_entry_numbers (
     one               smallint PRIMARY KEY CHECK (one = 1),
     scramble          bigint NOT NULL,
@@ -241,8 +241,8 @@ INSERT INTO data_sink_entry_numbers (one, scramble) VALUES (1, floor(random() * 
 CREATE SEQUENCE entry_number;
 CREATE SEQUENCE event_number;
 
--- Return the last of ``count`` consecutive numbers. The lock is held during these two calls only, so that no other session takes
--- a number between them.
+-- Return the last of ``count`` consecutive numbers. The lock is held during these two calls only, so that no other session
+-- takes a number between them.
 CREATE FUNCTION take_numbers(sequence regclass, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     last bigint;

@@ -41,8 +41,8 @@ CREATE TABLE access_grant (
     PRIMARY KEY (principal, workspace_id, role)
 ) WITHOUT ROWID;
 
--- The sessions of the pages. token: digest of the cookie's token. secret: digest of the API key at the sign-in. The session ends
--- when the key or this secret becomes invalid.
+-- The sessions of the pages. token: digest of the cookie's token. secret: digest of the API key at the sign-in. The session
+-- ends when the key or this secret becomes invalid.
 CREATE TABLE page_session (
     token      BLOB NOT NULL PRIMARY KEY,
     key_id     TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
@@ -137,13 +137,13 @@ CREATE TABLE data_sink (
     updated_at      INTEGER NOT NULL,
     created_by      TEXT NOT NULL,
     updated_by      TEXT NOT NULL,
-    -- NULL: the sink exists. Otherwise it is deleted: no request finds it, and its id is free. Its entries up to this number are
-    -- already removed; the remaining entries are removed in steps.
+    -- NULL: the sink exists. Otherwise it is deleted: no request finds it, and its id is free. Its entries up to this number
+    -- are already removed; the remaining entries are removed in steps.
     removed_to      INTEGER,
     -- How many changes of each entry are kept, and for how many days. NULL: the default of the service; 0 changes: no history.
     history_changes INTEGER,
     history_days    INTEGER,
-    -- The time from which every change of the sink is recorded; NULL: no change is recorded. Rows up to history_after are ignored.
+    -- The time from which every change of the sink is recorded; NULL: no history. Rows up to history_after are ignored.
     history_from    INTEGER,
     history_after   INTEGER NOT NULL DEFAULT 0,
     -- 1: writes without an origin do not change entries that were written with one.
@@ -169,8 +169,8 @@ CREATE TABLE data_sink_entry (
     updated_at  INTEGER NOT NULL,
     created_by  TEXT NOT NULL,
     updated_by  TEXT NOT NULL,
-    -- The origin of the last write: entry_origin.number << 32 | row. Negative: the last write had no origin, and this is the last
-    -- origin before it. NULL: no write had an origin.
+    -- The origin of the last write: entry_origin.number << 32 | row. Negative: the last write had no origin, and this is the
+    -- last origin before it. NULL: no write had an origin.
     origin      INTEGER
 );
 CREATE UNIQUE INDEX data_sink_entry_by_key ON data_sink_entry (sink, key);
@@ -180,8 +180,8 @@ CREATE UNIQUE INDEX data_sink_entry_by_supplied_id ON data_sink_entry (id) WHERE
 -- expression "sink + 0" use the index. With the plain column, PostgreSQL might also use it to find an entry by sink and key.
 CREATE INDEX data_sink_entry_by_sink ON data_sink_entry (sink + 0);
 
--- One row: the last number given to an entry, this database's random offset for scrambled numbers, and the last change for which
--- older changes of the same entry were dropped.
+-- One row: the last number given to an entry, this database's random offset for scrambled numbers, and the last change for
+-- which older changes of the same entry were dropped.
 CREATE TABLE data_sink_entry_numbers (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
     last_number       INTEGER NOT NULL,
@@ -190,8 +190,8 @@ CREATE TABLE data_sink_entry_numbers (
 );
 INSERT INTO data_sink_entry_numbers (one, last_number, scramble) VALUES (1, 0, random() & 0xffffffffffff);
 
--- Former values of entries. A row has the value before a change. The value after the change is in the next row of the key, or in
--- the entry, so each value is stored once. No foreign key: the removal of a sink deletes its changes first, and a check for
+-- Former values of entries. A row has the value before a change. The value after the change is in the next row of the key, or
+-- in the entry, so each value is stored once. No foreign key: the removal of a sink deletes its changes first, and a check for
 -- each row would slow bulk writes.
 CREATE TABLE entry_change (
     number        INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, because data_sink.history_after is such a number
@@ -212,8 +212,8 @@ CREATE INDEX entry_change_by_key ON entry_change (sink, key, at);
 CREATE INDEX entry_change_by_time ON entry_change (sink, at);
 CREATE INDEX entry_change_cut ON entry_change (sink, known_from) WHERE known_from IS NOT NULL;
 
--- Origins of values, each stored once for each sink, because a write locks its sink. Entries and changes refer to an origin and a
--- row. An index of these references would slow bulk writes, so a job searches for origins without references.
+-- Origins of values, each stored once for each sink, because a write locks its sink. Entries and changes refer to an origin and
+-- a row. An index of these references would slow bulk writes, so a job searches for origins without references.
 CREATE TABLE entry_origin (
     number   INTEGER PRIMARY KEY AUTOINCREMENT,        -- never reused, because a reader may still have the number
     sink     INTEGER NOT NULL,
@@ -261,8 +261,8 @@ CREATE TABLE idempotent_answer (
     created_at  INTEGER NOT NULL
 );
 
--- The audit log: one row for each change; a bulk request is one change. It contains no values and no secrets. Rows are appended,
--- and dropped after their retention time. There is no foreign key, because the resource of a row may be deleted.
+-- The audit log: one row for each change; a bulk request is one change. It contains no values and no secrets. Rows are only
+-- appended, and dropped after their retention time. There is no foreign key, because the resource of a row may be deleted.
 CREATE TABLE audit_row (
     number         INTEGER PRIMARY KEY,
     at             INTEGER NOT NULL,
