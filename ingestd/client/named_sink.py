@@ -20,7 +20,7 @@ Named = TypeVar("Named", WorkspaceSummary, SinkSummary)
 
 
 class NamedSink:
-    """A sink of a client; `Client.sink` returns it. Each method reads the sink again. ``workspace``: the id."""
+    """A sink of a client; `Client.sink` returns it. Each method reads the sink again. ``workspace``: id of its workspace."""
 
     def __init__(self, client: Client, workspace: str, found: SinkSummary) -> None:
         self._client = client

@@ -16,7 +16,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class DatabaseLeases:
-    """Leases in a database; see `LeaseStore`. The clock of the database decides. ``seconds``: the length of the leases."""
+    """Leases in a database; see `LeaseStore`. ``seconds``: the length of a lease, by the clock of the database."""
 
     def __init__(self, schema: DatabaseSchema, *, seconds: int) -> None:
         # A response that arrives later can't extend the time in which the process may send.

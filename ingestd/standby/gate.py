@@ -8,7 +8,7 @@ from ingestd.core.address import SinkAddress
 
 
 class SinkGate:
-    """Closed sinks. ``on_open`` is called each time that a sink opens. All methods belong to the event loop's thread."""
+    """The closed sinks. ``on_open`` is called each time that a sink opens. Call the methods on the event loop's thread."""
 
     def __init__(self, closed: Iterable[SinkAddress] = (), *, on_open: Callable[[], None] = lambda: None) -> None:
         self._closed = set(closed)

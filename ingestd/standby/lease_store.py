@@ -15,7 +15,7 @@ class LeaseUnavailable(IngestdError):
 
 
 class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """``lease``: the present lease; None if there is none, or if the request was refused. ``refusal``: the reason, or empty."""
+    """The response to a request. ``lease``: None if there is none, or if it was refused. ``refusal``: the reason, or empty."""
 
     lease: WriterLease | None = None
     refusal: str = ""

@@ -64,7 +64,7 @@ class Shipments:
         self._stored: set[str] = set()
         """The blocks that this process has stored and verified."""
         self._kept: dict[str, tuple[str, ...]] = {}
-        """The blocks of the shipments of this process that remain, by the name of the manifest."""
+        """The blocks of this process's remaining shipments, by the name of the manifest."""
         self._read: dict[str, ShipmentManifest | None] = {}
         """The manifests that `newest` has read and that remain; None: the manifest can't be used."""
         self._is_alone = False
@@ -73,7 +73,7 @@ class Shipments:
     def ship(
         self, file: Path, *, epoch: int, number: int, at: float, pipelines: Iterable[str], may_write: Callable[[], bool]
     ) -> ShipmentManifest:
-        """Store a copy of the state file, verify it, and delete shipments beyond the number that is kept.
+        """Store a copy of the state file, verify it, and delete the oldest shipments beyond `keep`.
 
         Raises:
             PlaceUnavailable: the copy can't be stored now.

@@ -108,7 +108,7 @@ class Standby:
     # ------------------------------------------------------------------------------------------------ standby
 
     async def run_until_active(self) -> None:
-        """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Cancel it to stop.
+        """Wait for the lease, take it, and restore the newest shipment, unless the state file is newer. Can be cancelled.
 
         Raises:
             ConfigurationError: the service has no leases, or the shipments are of another configuration.

@@ -1,4 +1,4 @@
-"""The origins of values on the wire: the announcement of a service that keeps them, and steps of rows (contract M12)."""
+"""The origins of values on the wire: the announcement of a service that stores them, and rows as steps (contract M12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORM = re.compile(r"\s*max-origins=(?P<origins>[1-9]\d{0,5})\s*,\s*max-text=(?P
 
 
 class OriginLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many origins one bulk request may have, and how many characters each of their texts."""
+    """How many origins one bulk request may have, and how many characters each of their texts may have."""
 
     max_origins: int
     max_text: int

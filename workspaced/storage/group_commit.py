@@ -23,7 +23,7 @@ from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
-"""Do all the work. Return the outcomes in order, once the successful work is durable. Work that fails is undone alone."""
+"""Do all the work. Return the outcomes in order, once the successful work is durable. Undo only the work that fails."""
 CommitObserver: TypeAlias = Callable[[int, float], None]
 """Called after each commit with the number of callers, and the seconds from the first statement on. It may be called on any
 thread."""

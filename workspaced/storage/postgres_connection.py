@@ -147,7 +147,7 @@ async def connect_to_listen(address: PostgresAddress) -> ListeningConnection:
 
 
 def wait_for_standby(connection: PostgresConnection) -> None:
-    """Commit a log message, and wait for the synchronous standbys that the server requires. Does nothing on a standby.
+    """Commit a WAL message, and wait for the synchronous standbys that the server requires. Does nothing on a standby.
 
     After this commit, all data that readers could see before the commit is replicated. So a repeated write that finds nothing
     to change may be acknowledged.

@@ -41,8 +41,8 @@ _LISTEN_AGAIN_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _LISTEN_CHECK_SECONDS = 5.0
 _FAILED_SECONDS = 1.0
-"""How long after a failed attempt to connect its problem is raised again without a new attempt, so that waiting work fails at
-once."""
+"""For this time after a failed attempt to connect, its problem is raised again, and no new attempt is made. So waiting work
+fails at once."""
 _NOTIFY_SECONDS = 0.05
 
 
@@ -50,7 +50,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
     """Run one transaction, for commands and tests, which have no running store.
 
     Raises:
-        UnavailableProblem: the database is busy, can't be reached, or has another schema than this program.
+        UnavailableProblem: the database is busy, can't be reached, or has a schema that this program can't use.
     """
     channels: set[str] = set()
     group = PostgresGroup(lambda: _connect(address, lock_seconds=LOCK_SECONDS), announce=channels.update)

@@ -40,7 +40,7 @@ def raise_everywhere(tx: Transaction, writer: Writer, *, now: int) -> None:
 
 
 def newest_epoch(reader: ReadTransaction, name: str) -> int:
-    """Return the newest epoch of a writer in any workspace; 1 if it has none."""
+    """Return the newest epoch of a writer in any workspace; 1 if no workspace has the writer."""
     return int(reader.existing(_SQL["newest_epoch"], {"name": name})[0])
 
 

@@ -170,7 +170,7 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     ),
     "Fence": _always(
         writer.FENCE_HEADER,
-        "The parts of X-Writer that are compared. Without this header, a client reads the result of an uncertain request.",
+        "The parts of X-Writer that are compared. Without this header, a client reads entries again after an uncertain request.",
         choice(writer.FENCE),
     ),
     "Origins": _always(

@@ -18,7 +18,7 @@ from workspaced.storage.port import Transaction
 from workspaced.storage.store import Store
 
 GRACE_MS = 12 * 3_600_000
-"""How long bytes are kept after nothing refers to them any more."""
+"""How long unused bytes are kept, in milliseconds."""
 
 
 class Blobs:

@@ -126,7 +126,7 @@ class Bucket(BlobStore):
         """Wait until another object may be sent.
 
         Raises:
-            UnavailableProblem: the bucket is so slow that no other object was completed within the time limit.
+            UnavailableProblem: the bucket is so slow that this object got no turn within the time limit.
         """
         try:
             async with asyncio.timeout(self._address.seconds):

@@ -73,7 +73,7 @@ class BlobCopy:
     async def switch(self, report: Callable[[int, int], None]) -> None:
         """Make the target the store of the database. Call `run` before.
 
-        After the first transaction, no host can record new bytes, and no host can start. So the `run` here copies the last bytes.
+        After the first transaction, no host can record new bytes, and none can start. So the `run` here copies the last bytes.
         """
         moving = await self._transact(_begin_move)
         await self.run(report)
@@ -129,7 +129,7 @@ class BlobCopy:
 
 
 def _begin_move(tx: Transaction) -> str:
-    """Record that a move is ending; return the constant, or the constant of an interrupted move.
+    """Record that a move is ending; return the new value of the constant, or the value of an interrupted move.
 
     On PostgreSQL, this waits for transactions that are recording uploads.
     """

@@ -74,5 +74,5 @@ class BlobStore(ABC):
 
 
 def new_name(sha256: str) -> str:
-    """Return a name for bytes with this SHA-256 (64 hexadecimal digits) that was never used before."""
+    """Return a new, unique name for bytes with this SHA-256 (64 hexadecimal digits)."""
     return f"{sha256[:2]}/{sha256[2:]}.{secrets.token_hex(8)}"

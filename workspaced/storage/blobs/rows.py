@@ -42,7 +42,7 @@ def use(tx: Transaction, kept: Mapping[str, str]) -> None:
     """Mark rows as used, in the transaction that refers to them. ``kept``: the names of the bytes, by SHA-256.
 
     Raises:
-        UnavailableProblem: a row was deleted meanwhile, because it was announced a day ago.
+        UnavailableProblem: a row was deleted meanwhile, because it was announced too long ago.
     """
     for sha256, name in sorted(kept.items()):
         if not tx.run(_SQL["use"], {"sha256": sha256, "name": name}):
