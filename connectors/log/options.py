@@ -50,9 +50,7 @@ class LogOptions(ConnectorOptions):
     watch: Watch = Field(default="auto", description="How new lines are noticed; as for the connector directory.")
     poll_seconds: float = Field(default=1, gt=0, description="How often the logs are checked if there are no events.")
     rescan_seconds: float = Field(
-        default=30,
-        gt=0,
-        description="How often the logs are checked in addition to events, for changes that the events missed.",
+        default=30, gt=0, description="How often the logs are checked besides events, because events can be missed."
     )
     format: Literal["csv", "ndjson"] | Annotated[Csv | Ndjson | TextLines, Field(discriminator="type")] | None = Field(
         default=None,

@@ -327,7 +327,7 @@ class OpcuaConnector(Connector):
         quality = self._bad.get(node) or f"The variable {name} is good."
         session, read_at = self._session, self._read_times.get(node)
         read = f" Its value was read {moment(read_at)}." if read_at is not None else ""
-        changed = " A change of it is not read yet." if session is not None and session.has_changed(node) else ""
+        changed = " A change is not read yet." if session is not None and session.has_changed(node) else ""
         how = "reported by a subscription" if self._subscribes else f"read every {self.options.sampling:g} seconds"
         return f"{quality}{read}{changed} Changes are {how}. {health.sentence}"
 

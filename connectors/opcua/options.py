@@ -46,8 +46,8 @@ class OpcuaOptions(ConnectorOptions):
     browse: Annotated[str | Annotated[list[str], Field(max_length=100)], checked_by(_parse_patterns)] = Field(
         default_factory=list,
         description=(
-            "Variables by their path of browse names below Objects: Line1/Oven/*. * is any part of a name, ** any number of"
-            " levels."
+            "Variables by their path of browse names below Objects, such as Line1/Oven/*. The wildcard * is any part of a"
+            " name, ** any number of levels."
         ),
     )
     mode: Literal["subscribe", "poll"] = Field(

@@ -177,7 +177,7 @@ class ServerSession:
         if len(found) > self._options.max_nodes:
             raise SourceBroken(
                 f"The server {self._options.address} has more than {self._options.max_nodes} of these variables (max_nodes)."
-                " Name fewer, or raise it."
+                " Name fewer variables, or increase max_nodes."
             )
         return await self._described(list(found.values()))
 
@@ -198,7 +198,7 @@ class ServerSession:
                     if len(seen) > _MOST_BROWSED:
                         raise SourceBroken(
                             f"The server {self._options.address} has more than {_MOST_BROWSED} nodes below these paths. Write"
-                            " longer ones."
+                            " longer paths."
                         )
                     if int(one.NodeClass) == _VARIABLE and any(pattern.matches(below) for pattern in patterns):
                         found.append(Variable(str(_name(child, uris)), child, "/".join(below)))
@@ -327,7 +327,7 @@ class ServerSession:
             await asyncio.sleep(self._options.timeout_seconds)  # the library's own probe has the same period
             silent = time.monotonic() - self._subscription.last_publish_at if self._subscription is not None else 0.0
             if silent > self._silence:
-                self._end(f"The server sent no notification for {silent:.0f} seconds, not even that there is none.")
+                self._end(f"The server sent no notification for {silent:.0f} seconds, not even a keep-alive.")
             try:
                 async with asyncio.timeout(self._options.timeout_seconds):
                     await self._connected().nodes.server_state.read_value()

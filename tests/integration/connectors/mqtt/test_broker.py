@@ -494,7 +494,7 @@ def test_why_says_what_a_topic_waits_for(tmp_path: Path) -> None:
         begin = "The subscription bench/{bench}/+ with QoS 1 covers the topic bench/north/t1."
         assert explain(reader.partition.name) is None
         assert explain("bench/north") is None
-        assert explain("bench/north/t1") == f"{begin} {connected} No message of it arrived in this process."
+        assert explain("bench/north/t1") == f"{begin} {connected} No message of this topic arrived in this process."
         reader.woken.clear()
         broker.publish(("bench/north/t1", "20.50"))
         assert reader.woken.wait(SECONDS)
