@@ -122,7 +122,7 @@ class DatabaseConnector(Connector):
             return None
         if self._login.refused is not None:
             return str(self._login.refused)
-        sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        sentence = f"{name} of {self.options.address()} is read on its schedule (mode: {self.options.mode})."
         listener = self._listener  # `listen`, in another thread, clears it when it ends
         if listener is not None:
             sentence = f"{sentence} {listener.sentence}"

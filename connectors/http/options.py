@@ -207,16 +207,16 @@ class HttpOptions(ConnectorOptions):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the fields of the key; empty if there is none."""
+        """The fields of the option ``key``; empty if there is none."""
         return as_tuple(self.key)
 
     @property
     def paging(self) -> PagingOptions:
-        """Return the settings of the pages."""
+        """The settings of the option ``page``."""
         return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that a cursor depends on: without secrets and limits."""
+        """Return the options that a cursor depends on. Secrets and limits are not among them."""
         return self.model_dump(
             mode="json",
             include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},

@@ -289,7 +289,7 @@ class MqttConnector(Connector):
                     " account."
                 )
                 raise BrokerAccessRefused(self._refused) from None
-            if isinstance(error, SourceUnavailable) and connection.was_up:  # the end of the connection wakes the source at once
+            if isinstance(error, SourceUnavailable) and connection.was_up:  # the end of the connection wakes the source
                 error.retry_after = max(error.retry_after, _PAUSE_SECONDS)
             raise
 

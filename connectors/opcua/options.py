@@ -15,7 +15,7 @@ from connectors.option_types import ConnectorOptions, as_tuple, checked_by, spli
 Policy: TypeAlias = Literal["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"]
 
 PAUSE_SECONDS = 5.0
-"""How long a source waits after its server has failed."""
+"""How long a source waits after the server has failed."""
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
@@ -151,12 +151,12 @@ class OpcuaOptions(ConnectorOptions):
 
     @property
     def patterns(self) -> list[BrowsePattern]:
-        """Return the patterns of ``browse``."""
+        """The parsed patterns of ``browse``."""
         return _parse_patterns(self.browse)
 
     @property
     def address(self) -> str:
-        """Return host, port and path of the server, without ``opc.tcp://``: its name for people."""
+        """Host, port and path of the server without ``opc.tcp://``, as shown to users."""
         parts = urlsplit(self.url)
         place = parts.netloc.lower() if parts.port else f"{parts.netloc.lower().rstrip(':')}:4840"
         return f"{place}{parts.path.rstrip('/')}"

@@ -32,9 +32,9 @@ class BearerToken(ConnectorOptions):
 
 
 class WebhookSignature(ConnectorOptions):
-    """Each request is signed as Standard Webhooks says: the headers webhook-id, webhook-timestamp and webhook-signature.
+    """Each request is signed according to Standard Webhooks, in webhook-id, webhook-timestamp and webhook-signature.
 
-    Svix names them svix-id, svix-timestamp and svix-signature.
+    Svix names these headers svix-id, svix-timestamp and svix-signature.
     """
 
     type: Literal["hmac"]
