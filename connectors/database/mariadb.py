@@ -1,4 +1,4 @@
-"""MariaDB and MySQL. The server sends each row as one line of text, so PyMySQL, which is slow, handles no single values."""
+"""MariaDB and MySQL. The server sends each row as one line of text, because PyMySQL is slow if it handles each value."""
 
 from __future__ import annotations
 

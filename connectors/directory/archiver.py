@@ -1,8 +1,8 @@
 """The archiver: archives or deletes acknowledged files, writes receipts and rejected rows, and moves unreadable files.
 
 The order of the steps permits a crash at any moment. The rejected rows are written first, because they are read from the file.
-Then the receipt is written in the folder to which the file moves. The file moves last. After a crash before the move, all steps
-are repeated, with the same names and the same content.
+Then the receipt is written, and the file moves last. After a crash before the move, all steps are repeated, with the same names
+and the same content.
 """
 
 from __future__ import annotations

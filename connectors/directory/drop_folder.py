@@ -47,10 +47,10 @@ class DropFolder(ScannedFolder, Protocol):
         """The path of the folder, for messages."""
 
     def check(self) -> None:
-        """Check that the folder is mounted, so that a missing file was really removed.
+        """Check that the folder is available, so that a missing file was really removed.
 
         Raises:
-            SourceUnavailable: the folder is not mounted.
+            SourceUnavailable: the folder is not available; it is not mounted, for example.
         """
 
     def scan(self) -> ScanResult:

@@ -163,8 +163,8 @@ class FolderState:
     def is_as_scanned(self, opened: OpenFile, listed: Identity) -> bool:
         """Return True if the file may be read, because it is unchanged since the scan that found it stable.
 
-        ``listed``: the status of the file before it was opened, used if no scan found the file. A server's listing and
-        status can show different identities of a file. So they are compared there only if the file must be stable.
+        ``listed``: the status of the file before it was opened, used if no scan found the file. A server's list and status
+        can differ. So for a server they are compared only if a setting requires a stable file, or if the file is empty.
         """
         is_compared = (
             self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size

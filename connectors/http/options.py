@@ -82,7 +82,7 @@ class HeaderAuth(ConnectorOptions):
 
 
 class OAuthClientAuth(ConnectorOptions):
-    """A token of an OAuth 2 server, by client credentials; it is requested again when it ends or is refused."""
+    """A token of an OAuth 2 server, by client credentials. A new token is requested after the service refuses the token."""
 
     type: Literal["oauth2-client"]
     token_url: _Url = Field(description="The address at which the authorization server issues tokens.")

@@ -94,7 +94,7 @@ class RowIndex:
         self._attempt(lambda connection: _clear(connection, "temp.listed"), default=None)
 
     def missing(self, most: int) -> list[str] | None:
-        """Return the known positions that the sweep did not list; None if there are more than ``most`` or a duplicate."""
+        """Return the known positions that the sweep did not list; None if more than ``most``, or if a position repeats."""
         if not self.is_valid:
             return None
         return self._attempt(lambda connection: _missing(connection, most), default=None)

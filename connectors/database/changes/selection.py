@@ -119,7 +119,7 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
 
 
 def _innodb_problem(session: ReadSession) -> str | None:
-    """Return None if the running transactions can be listed, else advice how to make it possible (empty: there is none)."""
+    """Return None if the running transactions can be listed; else advice on how to list them (empty: there is none)."""
     if "mariadb" not in str(session.scalar("SELECT VERSION()")).lower():
         return ""  # the process list of MySQL has no statement ids, which `_INNODB` needs
     if session.scalar(_MAY_LIST) == "0":

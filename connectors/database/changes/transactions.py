@@ -52,7 +52,7 @@ _LIST_RETRIES = 4
 class _InnodbList:
     """The running transactions of one InnoDB server, listed once for all readers of this process.
 
-    If each reader requested a list, their requests would prevent that the server makes a new list.
+    If each reader requested a list, their requests would prevent the server from making a new list.
     """
 
     def __init__(self) -> None:
