@@ -61,7 +61,7 @@ def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColum
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise SourceBroken(f"{what} has more than one column {', '.join(twice)}: give each its own name with AS.")
+        raise SourceBroken(f"{what} has more than one column {', '.join(twice)}: use different names, with AS.")
     needed = [*options.keys, *([options.cursor] if options.cursor is not None else [])]
     missing = [name for name in needed if name not in names]
     if missing or not names:

@@ -239,7 +239,7 @@ class MariadbSession(ReadSession):
                     raise
                 name = str(error.args[1]).partition("'")[2].rstrip("'")
                 raise SourceBroken(
-                    f"The query has more than one column {name}: give each its own name with AS."
+                    f"The query has more than one column {name}: give each column a different name with AS."
                 ) from None
             fields: list[Any] = cursor._result.fields  # no public attribute has the character set  # noqa: SLF001
             return [_column(field.name, field.type_code, field.charsetnr) for field in fields]

@@ -99,7 +99,7 @@ class DatabaseOptions(ConnectorOptions):
     slot_bytes: int = Field(
         default=1024**3,
         gt=0,
-        description="How much log may be unread in slot. With more, the slot is skipped and the table is read whole.",
+        description="The maximum unread log in slot. If there is more, the slot is skipped and the table is read whole.",
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Whether entries of rows that vanished are removed."

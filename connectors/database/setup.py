@@ -110,7 +110,7 @@ def _notification(channel: str, schema: str, table: str) -> SetupSection:
     return SetupSection(
         title=(
             "A trigger that notifies, once for each transaction that writes. A view has none: create it on its tables."
-            "\nWrites to a partition by its own name need the trigger there."
+            "\nA partition that is written by its own name needs the trigger, too."
         ),
         statements=(
             f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS {tag}{body}{tag}",

@@ -106,7 +106,7 @@ class CopyProgress:
         if size > self._options.spool_bytes:
             raise SourceBroken(
                 f"The database {where} has {size} bytes, more than spool_bytes ({self._options.spool_bytes}) allows to copy."
-                " Increase spool_bytes, or let its owner set PRAGMA journal_mode = WAL, with which it is read without a copy."
+                " Increase spool_bytes, or let its owner set PRAGMA journal_mode = WAL: then it is read without a copy."
             )
         if status == sqlite3.SQLITE_BUSY:
             raise sqlite3.OperationalError("database is locked")
@@ -125,8 +125,8 @@ class CopyProgress:
         if self._restarts >= _MOST_RESTARTS:
             raise SourceUnavailable(
                 f"The database {self._options.address()} was written {self._restarts} times while it was copied, and copying it"
-                f" at once would lock it for more than {LOCK_SECONDS:g} seconds. It is tried again. Let its owner set PRAGMA"
-                " journal_mode = WAL, with which it is read without a copy."
+                f" at once would lock it for more than {LOCK_SECONDS:g} seconds. The reading is tried again. Let the owner of"
+                " the file set PRAGMA journal_mode = WAL: then it is read without a copy."
             )
         speed = self._copied / (self._clock() - self._started)
         if total * self._page_size / speed < LOCK_SECONDS:

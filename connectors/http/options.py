@@ -100,7 +100,7 @@ class SinceOptions(ConnectorOptions):
     param: Text = Field(
         description="The query parameter that takes the time or number, such as modified_since or $filter."
     )
-    field: Text = Field(description="The field of a record with its time or number of change; nested names by dots.")
+    field: Text = Field(description="The field with the time or number of a record's change; nested names by dots.")
     value: str = Field(
         default="{since}", description="The value of the parameter; {since} is replaced, as in Modified ge {since}."
     )
@@ -158,8 +158,8 @@ class HttpOptions(ConnectorOptions):
     key: Texts | None = Field(
         default=None,
         description=(
-            "The field, or the fields, that identify a record; nested names by dots. A record that two pages hold is then read"
-            " once, and `ingestd trace` names it. deletes: remove with several pages needs it."
+            "The field, or the fields, that identify a record; nested names by dots. With a key, a record on two pages is read"
+            " once, and `ingestd trace` shows the key. Required for deletes: remove with several pages."
         ),
     )
     deletes: Literal["keep", "remove"] = Field(

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _UNCONFIRMED = -1
 """The stored QoS of a filter that was requested and not confirmed. The broker may not have received the request."""
 _LOST_WITH_3 = (
-    "It does not support session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight;"
-    " if it repeats some of the last 200, they are recognized. Its refusals have no reason."
+    "With MQTT 3.1.1 session_expiry has no effect: the broker alone decides how long it keeps messages. It may have many"
+    " messages in flight; if it repeats some of the last 200, they are recognized. Its refusals have no reason."
 )
 BATCH = 1000
 """The maximum number of messages in a batch."""
@@ -113,7 +113,7 @@ class MqttConnector(Connector):
         if self.context.unsaved is not None:
             raise SourceUnavailable(
                 f"The messages of {self.options.address} are read by the daemon and by `ingestd sync` only, because a broker"
-                " gives them out once."
+                " sends each message once."
             )
         if self._refused:
             raise BrokerAccessRefused(self._refused)

@@ -142,7 +142,7 @@ class OpcuaOptions(ConnectorOptions):
         if self.password.get_secret_value() and not self.user:
             raise ValueError("password needs user")
         if self.user and self.security == "none":
-            raise ValueError("user needs a security other than none, which would send the password readable")
+            raise ValueError("user needs another security than none: none would send the password readable")
         if (self.key_file is None) != (self.certificate == "keep"):
             raise ValueError("certificate and key_file are set together")
         if self.deadband and self.mode == "poll":

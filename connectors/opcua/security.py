@@ -118,8 +118,8 @@ class ApplicationCertificate(msgspec.Struct, frozen=True):
             return ""
         ends = "ended" if days < 0 else "ends"
         return (
-            f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, `ingestd reload` after the file"
-            f" {_NAME} of the pipeline was removed makes a new one, which the server must trust."
+            f"The certificate of this source {ends} on {end:%Y-%m-%d}. With certificate: keep, remove the file {_NAME} of the"
+            " pipeline and run `ingestd reload`. This makes a new certificate, which the server must trust."
         )
 
 

@@ -73,10 +73,10 @@ def begin_backfill(cursor: Cursor, dialect: SqlDialect) -> Cursor:
     """
     if "reading" not in cursor:
         raise SourceBroken(
-            "A backfill needs mode: changes and a method that finds changed rows: each reading is whole."
+            "A backfill needs mode: changes and a method that finds changed rows. Here each reading is whole."
         )
     if not dialect.options.keys:
-        raise SourceBroken("A backfill reads the rows in the order of their keys, and the source has no setting key.")
+        raise SourceBroken("A backfill reads the rows in the order of their keys, so the source needs the setting key.")
     if dialect.name not in _DIALECTS:
         raise SourceBroken("A backfill is possible for PostgreSQL, MariaDB, MySQL and SQLite only.")
     return {**cursor, **Backfill(dialect.options.keys).member}

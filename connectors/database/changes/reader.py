@@ -284,7 +284,7 @@ class ChangeReader:
             where, parameters = restriction
             return rows.session.frames(rows.with_hash, rows.dialect.source, f"WHERE {where}", parameters)
         if swept is None:
-            raise ValueError("without a restriction every row is read")
+            raise ValueError("a reading of changes needs a restriction or a sweep")
         return read_keys(rows, swept.different)
 
     def _changes(

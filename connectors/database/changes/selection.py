@@ -105,7 +105,7 @@ def _by_time(session: ReadSession, dialect: SqlDialect, kind: str) -> ChangeMeth
         problem = _innodb_problem(session)
     if problem is not None:
         return TimeLag(dialect, _lag(options, problem, local), clock)
-    better = "Read a table instead of a view or query: no column is then needed."
+    better = "Read a table instead of a view or query: then no cursor column is needed."
     guarantee = Guarantee(
         method="ended transactions",
         sentence=(

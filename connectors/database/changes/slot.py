@@ -212,7 +212,7 @@ def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod
         return without
     retained = int(facts["slot"]["retained"])
     much = (
-        f"The slot retains {retained:,} bytes of the server's log, more than slot_bytes. If that much is unread, it is skipped,"
+        f"The slot retains {retained:,} bytes of the server's log, more than slot_bytes. If so much is unread, the log is skipped"
         " and the table is read whole. A transaction that is open for long retains log, too. max_slot_wal_keep_size limits it."
         if retained > options.slot_bytes
         else ""
@@ -221,7 +221,7 @@ def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod
         method="slot",
         sentence=(
             "Each reading finds every change, also removed rows and changed keys, because the slot holds the keys of all"
-            " committed changes. A removed row starts a sweep. The sweep remains."
+            " committed changes. A removed row starts a sweep. The regular sweeps remain."
         ),
         improvement=much,
     )
