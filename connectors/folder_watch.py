@@ -1,7 +1,7 @@
 """Folder events. An event only starts a scan, and the scan detects the changes.
 
-A self-test on each mount creates a hidden file and waits for the event of this file. The folder is polled, which means scanned
-at short intervals, if no event arrives, or if other machines can change the file system without events on this machine.
+A self-test on each mount creates a hidden file and waits for the event of this file. If no event arrives, the folder is polled:
+it is scanned at short intervals. It is also polled if other machines can change the file system without events here.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class DatabaseConnector(Connector):
         """Return the only partition. This sends no query."""
         return [Partition(name=self._name, snapshot=True, deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield all rows (mode snapshot), or the rows that may have changed (mode changes, which sometimes yields all rows).
 
         A snapshot is always read completely. The runtime detects the unchanged rows.

@@ -26,8 +26,8 @@ class DropOptions(ConnectorOptions):
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
         default=PATTERNS,
         description=(
-            "A glob or a list of globs. A glob without a slash is compared with the file's name, a glob with a slash with the path"
-            " below the folder. Names that start with a dot or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
+            "A glob or a list of globs. A glob without a slash is compared with the file's name, a glob with a slash with the"
+            " path below the folder. Names that begin with . or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
         ),
     )
     case_sensitive: bool = Field(

@@ -64,7 +64,7 @@ class HttpConnector(Connector):
         """Return the only partition. This sends no request."""
         return [Partition(name=self._name(), snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield the records after the last page has arrived, so that a lost connection causes no partial reading."""
         known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
         with closing(Spool()) as spool:

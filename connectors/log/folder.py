@@ -19,7 +19,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 class LogFolder:
     """The folder of one source.
 
-    A link with the name of a log is the log's file if it leads to a file of the folder that belongs to no other log. This file
+    If a link with the name of a log leads to a file of the folder that belongs to no other log, it is the log's file. The file
     is then listed under the name of the link. ``unread``: by name, why other links with the name of a log are not read.
     ``repeated``: by name, sentences about links to a file that is read under another name. Both describe the last listing.
     """

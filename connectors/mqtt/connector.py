@@ -108,7 +108,7 @@ class MqttConnector(Connector):
         """Return the only partition. This sends no request."""
         return [Partition(name=self.options.address, snapshot=False, replayable=False)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield the messages that have arrived. A one-shot sync reads until no message arrives for ``sync_seconds``."""
         if self.context.unsaved is not None:
             raise SourceUnavailable(
@@ -187,7 +187,7 @@ class MqttConnector(Connector):
 
     # ------------------------------------------------------------------------------------------------- acknowledgements
 
-    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the messages up to the cursor, in the order in which they arrived."""
         self._durable = StoredState.of(cursor, "").number
         self._acknowledge(self._durable)
@@ -204,7 +204,7 @@ class MqttConnector(Connector):
         # A one-shot sync delivers only after its reading, and must acknowledge the first messages to get more messages.
         return self.options.acknowledge == "delivered" and self.context.until is None
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the messages up to the cursor, because their entries are delivered or rejected."""
         number = StoredState.of(cursor, "").number
         while self._undelivered and self._undelivered[0][0] <= number:
@@ -221,7 +221,7 @@ class MqttConnector(Connector):
     # ------------------------------------------------------------------------------------------------------- connection
 
     def _connect(self, session: SessionFile) -> None:
-        """Connect if there is no connection, and request the subscriptions. Raise an error if the last one ended too early."""
+        """Connect if there is no connection, and request the subscriptions. Raise if the last connection ended too early."""
         former = self._connection
         if former is not None:
             if former.is_open:
@@ -396,7 +396,7 @@ class MqttConnector(Connector):
         """Return sentences about a lost session, and about subscriptions that the broker granted only in part."""
         return [one for one in (self._lost, *self._notes) if one]
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
         """Return why the messages of the broker are not read; if ``name`` is a topic, the state of the topic."""
         waiting = len(self._inbox) + len(self._taken) + len(self._undecided)
         health = self.health()

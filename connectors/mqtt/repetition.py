@@ -3,9 +3,9 @@
 A broker that has the session repeats unacknowledged messages in the original order and with the same packet numbers.
 Acknowledgements are sent in order, so the repeated messages begin with the end of the sequence of stored messages. A single
 message with a known packet number proves nothing, because numbers are used again. So a message counts as repeated only if the
-messages that follow it continue the sequence of stored messages up to the last stored message. If a broker reuses numbers at
-once, new messages can be mistaken for repeated messages only if they have the topics and payloads of the last stored messages
-in the same order. Then each topic has its last value already.
+messages that follow it continue the sequence of stored messages up to the last stored message. Even if a broker reuses numbers
+at once, only new messages with the topics and payloads of the last stored messages, in the same order, can be mistaken for
+repeated messages. Then each topic has its last value already.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class OpcuaConnector(Connector):
         """Return the only partition. This sends no request."""
         return [Partition(name=self.options.address, deletes=self.options.deletes)]
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield all variables; with ``mode: subscribe``, only the variables that changed since the last reading."""
         session = self._connect()
         changed = session.take_changed()
@@ -312,7 +312,7 @@ class OpcuaConnector(Connector):
             lag_seconds=0.0,
         )
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
         """Return why the server is not read; if ``name`` is the path or node id of a variable, the variable's state."""
         health = self.health()
         if name == self.options.address:

@@ -88,7 +88,7 @@ class PushConnector(Connector):
         finally:
             self._detach()
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - one partition
         """Yield the waiting messages, several in each batch. Repeated messages are only acknowledged."""
         self._give_back()
         stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
@@ -173,11 +173,11 @@ class PushConnector(Connector):
             rejects=tuple(rejects),
         )
 
-    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - there is one
+    def batch_rejected(self, partition: Partition, reason: str) -> None:  # noqa: ARG002 - one partition
         """Store the reason why all records of the batch are rejected, for the responses."""
         self._rejection = reason
 
-    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one, and one batch at a time
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition, and one batch at a time
         """Acknowledge the requests of the batch, unless they must wait for the delivery of the entries."""
         messages, self._uncommitted = self._uncommitted, []
         rejection, self._rejection = self._rejection, ""
@@ -188,7 +188,7 @@ class PushConnector(Connector):
                 message.stored.set_result(rejection)
         self._known.compact()
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - there is one
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - one partition
         """Acknowledge the requests up to the cursor, because their entries are delivered or rejected."""
         while self._undelivered and self._undelivered[0][0] <= _records_of(cursor):
             self._undelivered.popleft()[1].set_result("")
@@ -215,7 +215,7 @@ class PushConnector(Connector):
         )
         return [Step(name="listener", outcome="passed", sentence=sentence)]
 
-    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - nothing of a client waits
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - the cursor is not needed
         """Return why no messages are received; None if the source listens, or for another name."""
         if name != self.options.path.lstrip("/"):
             return None

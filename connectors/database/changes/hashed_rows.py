@@ -1,6 +1,6 @@
 """Rows with a hash that the server computes, and the sweep, which compares the keys of all rows with the row index.
 
-The sweep finds removed rows and changed keys. If the method does not find every written row, the server also hashes each row,
+The sweep finds removed rows and changed keys. If the method may miss written rows, the server also hashes each row,
 and the rows with a different hash are read by their keys. So the sweep of an unchanged table of long rows transfers few bytes.
 """
 

@@ -69,7 +69,7 @@ class GroupingRule(ReadinessRule):
     def ungrouped_reason(self, name: str) -> str:
         """Return why a file without a group waits."""
 
-    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - it evaluates groups
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - the rule evaluates groups
         """Return None, because the rule does not evaluate single files."""
         return None
 
@@ -148,8 +148,8 @@ class Parts(GroupingRule):
     def groups(
         self,
         files: Mapping[str, Identity],
-        folder: ScannedFolder,  # noqa: ARG002 - names decide
-        cache: ContentCache,  # noqa: ARG002 - names decide
+        folder: ScannedFolder,  # noqa: ARG002 - the names are sufficient
+        cache: ContentCache,  # noqa: ARG002 - the names are sufficient
     ) -> Iterable[Group]:
         """Yield one group for each export with at least one existing part."""
         pattern = _compile(self.name, tuple(self.parts))
