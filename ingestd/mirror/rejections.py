@@ -41,9 +41,9 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """A rejected record, entry, key or partition.
 
     ``position`` is None for a whole partition; ``key`` is empty if there is no entry; ``status`` is the HTTP status if the
-    service refused the entry. ``record``: the fields in the source. ``removal``: the service refused to remove the entry. ``at``,
-    ``last_at``: first and last rejection, in seconds since the epoch; ``times``: number of rejections. ``retried``: the record
-    is mapped again at the next reading.
+    service refused the entry. ``record``: the fields in the source. ``removal``: the service refused to remove the entry.
+    ``at``, ``last_at``: first and last rejection, in seconds since the epoch; ``times``: number of rejections. ``retried``:
+    the record is mapped again at the next reading.
     """
 
     id: int

@@ -1,8 +1,8 @@
 """First readings for a sink that already has entries; when the sink is adopted, they are compared with the readings.
 
 Entries of these readings stay pending until the first adoption of the sink, so a reading that the guard holds can be withdrawn.
-After a withdrawal, the mirror has the content of the service. Until the adoption, the service's entries are in ``staging``, with
-the negative sink number as their run. They are compared at the adoption, while no run can end.
+After a withdrawal, the mirror has the content of the service. Until the adoption, the service's entries are in ``staging``,
+with the negative sink number as their run. They are compared at the adoption, while no run can end.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _add(compared: _Compared, part: pl.DataFrame) -> None:
 
 
 def _forget_reading(connection: sqlite3.Connection, reading: _Reading) -> EndOfRun | None:
-    """Forget the reading of a partition, and return its end; None for an incomplete reading, which is repeated anyway."""
+    """Forget the reading of a partition, and return its end; None for an incomplete reading, because it is repeated anyway."""
     seen = RowHashes.of(load_snapshot(connection, reading.partition))
     # Other partitions of the pipeline did not see this change, so their next reading can't use differences.
     connection.execute(SQL["pipeline_changed"], (reading.partition,)).fetchall()

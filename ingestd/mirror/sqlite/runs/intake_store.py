@@ -154,8 +154,8 @@ class IntakeStore:
         """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
 
         ``guard``: decides, when a run of a snapshot partition ends, whether the run is held. The first run of a partition is
-        compared with entries that the service had before; see `FirstReadings`. ``can_hold``: the caller may pass reasons to
-        `finish_run`.
+        compared with entries that the service had before; see `FirstReadings`. ``can_hold``: the caller may pass reasons
+        to `finish_run`.
         """
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
@@ -333,8 +333,8 @@ class IntakeStore:
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
         """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
 
-        ``whole``: each partition is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline. If the
-        state file has not changed since the last pass, no transaction is needed.
+        ``whole``: each partition is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline. No
+        transaction is needed if the state file has not changed since the last pass.
         """
         if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
             return
@@ -348,12 +348,12 @@ class IntakeStore:
             self._changes_at_pass[pipeline, whole] = changes
 
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
-        """Return the last partition of the pipeline that had this content before the run, and the reading time; or None."""
+        """Return the last partition of the pipeline that had this content before the run, and its reading time, or None."""
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
     def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
-        """Return at most ``limit`` retried rejections of an incremental partition that no reading repeated, oldest first.
+        """Return at most ``limit`` retried rejections of an incremental partition that no reading repeats, oldest first.
 
         All these rejections belong to one run, and have positions of one type.
         """

@@ -28,10 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """Return retried rejections; see `IntakeStore.retried_records`.
-
-        ``retries``: the number of retries that were requested before the last reading began.
-        """
+        """Return records; see `IntakeStore.retried_records`. ``retries``: the number of retries that this call covers."""
         found = [
             RetriedRecord(
                 id=identity,
