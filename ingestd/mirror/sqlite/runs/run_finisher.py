@@ -340,7 +340,7 @@ class RunFinisher:
             self._note_deferred(run, seen)
         elif run.remapped and run.whole:
             self._remove_left_over(run, deletes)
-        elif deletes == "remove" or run.has_rejected:  # without removals, names are stored only for (rejected) conflicts
+        elif deletes == "remove" or run.has_rejected:  # without removals, only conflicts have names
             for page in self._vanished(run, seen, "also_named_hashes"):
                 self._drop_names(run, page)
             for page in self._vanished(run, seen, "entries_of_partition") if deletes == "remove" else ():
