@@ -16,7 +16,7 @@ MissingSink: TypeAlias = Literal["create", "stop"]
 class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of every lane.
 
-    ``in_flight_at_first``, ``in_flight_at_most``: first and largest number of concurrent requests; it adapts to the service.
+    ``in_flight_at_first``, ``in_flight_at_most``: first and largest number of concurrent requests, which adapts to the service.
     ``unacknowledged_claims``, ``unacknowledged_bytes``: claims of a lane that are sent but not yet acknowledged in the mirror.
     ``gather_seconds``: how long an idle lane waits for more entries before it sends; 0: it sends at once.
     ``single_claim_items``, ``single_claim_bytes``: the size of a claim whose entries are sent one by one.

@@ -106,7 +106,7 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the lane waits for a signal: it is paused, or it is idle and no wake-up or check is unhandled."""
+        """Whether nothing happens soon without a signal: the lane is paused, or it is idle and has handled all wake-ups."""
         status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)

@@ -60,7 +60,7 @@ class _ReadPass(msgspec.Struct):
 
 
 class Reader:
-    """Reads one source. All methods block. One thread calls them, except the thread-safe methods.
+    """Reads one source. All methods block. One thread at a time may call them, except the thread-safe methods.
 
     Thread-safe: `stop`, `pause`, `remap`, `columns_of`, `notices`, `health` and `unacknowledged`. ``clock``: monotonic seconds;
     ``now``: seconds since the epoch. ``on_pass`` is called with the report of each pass. ``lookups``: the files of the

@@ -38,8 +38,8 @@ _ENTRIES_UNSORTED = 50_000
 """Entries of a snapshot beyond this number are sorted by key before they are stored."""
 
 _SORTING_SECONDS = 10.0
-"""After this time, sorted entries are stored although the reading continues; each time, the time doubles. So entries of a slow
-source are delivered early, and the number of sorted pieces stays small."""
+"""After this time, sorted entries are stored although the reading continues; then the time doubles. So entries of a slow source
+are delivered early, and the number of sorted pieces stays small."""
 
 
 class Run:

@@ -286,8 +286,8 @@ class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
 class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
-    ``standing``: the status of the lane. ``since``: when this status began; ``until``: the time of the next attempt. The names
-    of the members are part of the output of `ingestd status --json`.
+    ``standing``: the status of the lane. ``since``: when the lane became blocked; ``until``: the time of the next attempt. The
+    names of the members are part of the output of `ingestd status --json`.
     """
 
     standing: Literal["backing off", "paused"]

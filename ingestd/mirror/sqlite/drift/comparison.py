@@ -104,7 +104,7 @@ class Comparison:
     def unexplained(self, which: RemoveUnexplained, guards: Collection[Guard], entries: int) -> Iterator[str]:
         """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`.
 
-        Entries selected because of their author are kept if a guard would hold their removal. ``entries``: the service's count.
+        Entries selected because of their author are kept if a guard would hold their removal. ``entries``: the size of the sink.
         """
         if which == "keep":
             return

@@ -191,7 +191,7 @@ def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
 
 
 def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
-    """Return the ``entries`` without a value whose value in the mirror comes from another record of the partition.
+    """Return those of ``entries`` that have no value, and that the mirror has from another record of the partition.
 
     They get the columns of ``_KNOWN``, and ``moves``: positions are keys, and the other record has another position.
     """

@@ -28,7 +28,7 @@ class RetriedRecords:
     def records(
         self, connection: sqlite3.Connection, partition: int, *, retries: int, limit: int
     ) -> list[RetriedRecord]:
-        """Return records; see `IntakeStore.retried_records`. ``retries``: the number of retries that this call covers."""
+        """Return retried rejections; see `IntakeStore.retried_records`. ``retries``: the number of retries to cover."""
         found = [
             RetriedRecord(
                 id=identity,

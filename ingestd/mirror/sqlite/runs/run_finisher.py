@@ -52,8 +52,8 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _DEFERRED = (
-    "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "
-    "'ingestd rejected list' shows it."
+    "because a rejected record may name any entry: the key of the record is not known. Correct the record, or remove it from "
+    "the source; 'ingestd rejected list' shows it."
 )
 
 
@@ -295,7 +295,7 @@ class RunFinisher:
         if run.remapped and run.whole and end.deletes != "defer":
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen, end.sections)
-        # Then the next reading maps all records, and shows which keys are rejected, and whether any record gives a value.
+        # Only a reading of all records shows whether all rejected keys are known, and whether any record gives a value.
         decides_nothing = run.stale or end.deletes == "defer" or (run.whole and not run.mapped and seen.count > 0)
         repeats = run.repeats or repeats
         row = {

@@ -43,7 +43,7 @@ class SelectedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Undoable(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of a rollback, and the sinks (names by id) in which it searches for values of these runs.
 
-    ``complete``: since the first of the runs, no former value was deleted because of the limit of the state file.
+    ``complete``: no former value that ended since the first of the runs was deleted because of the limit of the state file.
     """
 
     runs: tuple[SelectedRun, ...]

@@ -152,8 +152,8 @@ def planted_file(error: OSError, path: Path) -> MirrorError | None:
     if error.errno not in _REFUSED:
         return None
     return MirrorError(
-        f"{error.filename or path} is {_REFUSED[error.errno]}. ingestd opens none as a state file or beside one, because another "
-        "account may have put it there. Find out which one did, and remove it or correct 'state'."
+        f"{error.filename or path} is {_REFUSED[error.errno]}. ingestd does not open it, because another account may have "
+        "created it. Find out which account created it, and remove it or correct 'state'."
     )
 
 
@@ -206,7 +206,7 @@ class ReadingConnection(sqlite3.Connection):
     """The file; set after the connection is opened."""
 
     def cursor(self, factory: Any = _ReadingCursor) -> Any:
-        """Return a cursor, by `sqlite3.Connection.cursor`, because no other call removes the references to dead cursors."""
+        """Return a cursor from `sqlite3.Connection.cursor`: no other call removes the references to dead cursors."""
         return super().cursor(factory)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:

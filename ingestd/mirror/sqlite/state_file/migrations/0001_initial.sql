@@ -174,7 +174,7 @@ CREATE TABLE rollback (
   runs        TEXT NOT NULL,
   -- JSON list of pairs: the id and the name of each sink.
   sinks       TEXT NOT NULL,
-  -- 1: since the first of the runs began, no former value was deleted.
+  -- 1: no former value that ended since the first of the runs was deleted.
   is_complete INTEGER NOT NULL
 );
 
