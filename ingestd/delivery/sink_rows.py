@@ -13,8 +13,8 @@ Row = tuple[str, str | None, str | None]
 
 
 SignedRow = tuple[str, str | None, str | None, str | None, str | None, str | None]
-"""Key, value, data type; the author, if one author created the entry and wrote it last (else None); the author of the last
-write, if it is another author (else None); and the time of the last write."""
+"""Key, value, data type, author, last author, and time of the last write. If one author created the entry and wrote it last, the
+last author is None. Otherwise the author is None."""
 
 
 def _text(value: object) -> str | None:

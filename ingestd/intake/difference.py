@@ -17,7 +17,7 @@ _JOINED_RATIO = 16
 """A batch is joined with the previous hashes only if there are at most this many of them for each hash of the batch.
 
 A join takes half the time of a search (measured), but it reads all previous hashes. With many small batches in a large reading,
-this time would grow with the square of the number of batches, so the sorted previous hashes are then searched instead.
+this time would grow with the square of the number of batches. The sorted previous hashes are then searched instead.
 """
 
 _SCANS = 4

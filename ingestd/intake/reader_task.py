@@ -123,7 +123,7 @@ class ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self.reader.is_paused:  # a pass that is due meanwhile is made when the pause ends
+                if self.reader.is_paused:  # a pass that becomes due during the pause is made when it ends
                     self._to_read, read_at = self._to_read or read_at is not None, None
                 elif self._to_read and asyncio.get_running_loop().time() < self._not_before:
                     # The schedule can't end this wait, because the source asked for it.

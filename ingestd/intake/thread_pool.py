@@ -1,4 +1,4 @@
-"""Runs the blocking calls of all sources in a bounded number of threads. A source that hangs does not block others."""
+"""Runs the blocking calls of all sources in a bounded number of threads. A source that hangs does not block other sources."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     records of that reading produced the same key. ``snapshot`` loads the row hashes of that reading. It is None if differences
     are unreliable, because the partition is not ``current`` or ``repeats`` keys. ``awaiting``: the cursor that was read
     completely but is not acknowledged to the connector yet, or None. ``withheld``: the cursor of a reading that is held or was
-    discarded, or None. While the source is unchanged since then, there is nothing to read. ``after_rollback``: a person rolled
-    that reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the file or table.
+    discarded, or None. While the source is unchanged after this cursor, there is nothing to read. ``after_rollback``: a person
+    rolled that reading back, so it is withheld even without a guard. ``is_rejected``: a later reading rejected the partition.
     """
 
     id: int

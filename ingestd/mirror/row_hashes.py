@@ -43,7 +43,7 @@ class RowHashes:
         return pl.concat([_no_hashes(), *self.pieces()], rechunk=False)
 
     def ranges(self) -> Iterator[HashRange]:
-        """Yield the ranges in ascending order. Few hashes are one range."""
+        """Yield the ranges in ascending order. A small number of hashes is one range."""
         bits = (max(0, self.count - 1) // _SORTED).bit_length()
         for number in range(1 << bits):
             parts = (_within(piece, number, bits) for piece in self.pieces())

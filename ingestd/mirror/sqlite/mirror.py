@@ -27,7 +27,7 @@ from ingestd.wire.writer import Writer
 class SqliteMirror:
     """The open state file with its interfaces: intake, delivery, rejections, drift and status.
 
-    ``sequence`` reports whether the state file is the last one used. ``on_pending`` is called with the sink's id when entries
+    ``sequence`` reports whether this state file was used last. ``on_pending`` is called with the sink's id when entries
     become pending, from the committing thread. ``on_acknowledged`` is called when deferred acknowledgements are written.
     ``on_unwritable`` is called with a sentence when the file cannot be written, ``on_writable`` when it can be written again.
     """

@@ -75,9 +75,9 @@ class DriftStore:
     def show(self, check: int, entries: pl.DataFrame) -> None:
         """Add a chunk of the service's content.
 
-        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally: ``author``, the account that
-        created the entry and made its last update, null if these are two accounts; ``changed_by``, in this case the account of
-        the last update; ``changed_at``, the time of the last update as text.
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown). Optional: ``author``: the account that created
+        the entry and made its last update; null if these are two accounts. ``changed_by``: in this case, the account of the
+        last update. ``changed_at``: the time of the last update, as text.
         """
         self._checks[check].comparison.show(entries)
 

@@ -99,8 +99,8 @@ def write_entries(
 ) -> Written:
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
-    A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
-    value, and ``last_read`` is the new value.
+    If there is a column ``deadband``, a value within this band around the mirror's value is not sent. The entry keeps its value,
+    and ``last_read`` is the new value.
 
     ``ending``: why a different value ends. ``dated``: equal entries get this run and position, which then show the last record
     of the key. ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes
@@ -193,7 +193,7 @@ def keep_entries(target: WriteTarget, named: pl.DataFrame) -> Written:
 def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
     """Return those of ``entries`` that have no value, and that the mirror has from another record of the partition.
 
-    They get the columns of ``_KNOWN``, and ``moves``: positions are keys, and the other record has another position.
+    The result has the columns of ``_KNOWN`` and ``moves``: positions are keys, and the other record has another position.
     """
     named = entries.filter(pl.col("value").is_null())
     known = known_entries(connection, sink, named["key"].to_list())

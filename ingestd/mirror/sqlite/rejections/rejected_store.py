@@ -54,7 +54,7 @@ class RejectedStore:
         """Retry the selected rejections.
 
         Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
-        mapped it again: its partition is read from the start, and only the retried records are mapped.
+        mapped it again. This reading begins at the start of the partition, and maps only the retried records.
         """
         partitions: dict[int, str] = {}
         records = entries = 0

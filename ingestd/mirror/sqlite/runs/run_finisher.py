@@ -364,8 +364,8 @@ class RunFinisher:
     def _delete_rejections(self, run: RunState, seen: RowHashes | None, *, partial: bool) -> None:
         """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
 
-        A crash before the end of the run loses no record: the partition is read again from its start, and vanished records that
-        came back are mapped again.
+        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished records
+        that came back are mapped again.
         """
         if not run.snapshot:
             # A record that this reading did not read again stays rejected: the source may not have the record any more.

@@ -42,7 +42,7 @@ class StateFile:
     """One write connection with a lock, and new read connections for callers.
 
     ``factory`` creates connections; crash tests pass a class that fails at a given statement. The first write that fails for
-    lack of space calls ``on_unwritable`` with a sentence; until the next successful write, which calls ``on_writable``,
+    lack of space calls ``on_unwritable`` with a sentence. The next successful write calls ``on_writable``. Between both calls,
     ``unwritable`` is this sentence.
     """
 

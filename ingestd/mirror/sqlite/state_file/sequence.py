@@ -1,4 +1,4 @@
-"""The sequence file beside the state file: detects a state file that was replaced by an older copy.
+"""The sequence file next to the state file: detects a state file that was replaced by an older copy.
 
 An older copy of the state file does not know the entries that were sent since. So a separate file stores the number of the
 newest segment that was ever claimed. The number only grows. A state file with a smaller number is older than the content of the
