@@ -106,7 +106,7 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or it is idle and has handled all wake-ups."""
+        """Whether nothing happens soon without a signal: the lane is paused, or idle after all wake-ups and checks."""
         status = self.report.status
         is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
         return status == "paused" or (status == "idle" and is_handled)
@@ -190,7 +190,7 @@ class Lane:
         return await self._deliver()
 
     async def _find_loss(self) -> Blocker | None:
-        """Make the entries of a lost sink pending again. If entries are pending, their delivery finds the loss itself."""
+        """Make the entries of a lost sink pending again. Does nothing if entries are pending: their delivery finds the loss."""
         state = await self._parts.mirror.lane(self.id)
         if state is None or state.pending or not state.adopted:
             return None
@@ -346,7 +346,7 @@ class Lane:
             await finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
 
     async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
-        """Let requests in flight complete within the grace, then cancel them; entries without a response stay pending."""
+        """Let requests in flight complete within the grace period, then cancel them. Unanswered entries stay pending."""
         if isinstance(self._sender, SingleSender) and in_flight:
             self._sender.close()
         await finish_within(self._limits.grace_seconds, in_flight)

@@ -303,7 +303,7 @@ class IntakeStore:
         return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
 
     def discard(self, run: int) -> HeldRun:
-        """Delete the entries of a held run. The content is not held again until it changes.
+        """Delete the entries of a held run. A later reading with the same content is not held again.
 
         Raises:
             RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
