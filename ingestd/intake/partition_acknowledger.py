@@ -17,7 +17,7 @@ _TOGETHER = 100
 
 
 class PartitionAcknowledger:
-    """Notifies the connector of one pipeline. ``failures``: why it can't acknowledge partitions; ``report`` adds to them."""
+    """Notifies the connector of one pipeline of acknowledged partitions; adds to ``failures`` why it can't acknowledge them."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PartitionAcknowledger:
     ) -> None:
         self._pipeline = pipeline
         self._connector = connector
-        # This is checked once, because the check of a protocol takes longer than other steps of a small file.
+        # Protocols are checked once, because the check takes longer than other steps of a small file.
         self._together = connector if isinstance(connector, AcknowledgesTogether) else None
         self._holder = connector if isinstance(connector, Holds) else None
         self._mirror = mirror
@@ -52,7 +52,7 @@ class PartitionAcknowledger:
         )
 
     def _acknowledge_some(self, acknowledged: Sequence[tuple[int, Partition, Cursor]]) -> int:
-        """Notify the connector of some partitions, and store together which of them it has acknowledged."""
+        """Notify the connector of some partitions, and store in one transaction which partitions it has acknowledged."""
         with self._mirror.batch(self._pipeline):
             acknowledgements = [self._mirror.acknowledgement(identity) for identity, _, _ in acknowledged]
         notified = [
@@ -90,7 +90,7 @@ class PartitionAcknowledger:
                 return self._together.acknowledge_together(notified)
             except MirrorError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the single calls find out which partition has caused it
+            except Exception as error:  # noqa: BLE001 - single calls then show which partition causes the error
                 sentence = (
                     f"{len(notified)} partitions are acknowledged one by one: {str(error) or type(error).__name__}"
                 )

@@ -9,7 +9,7 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import SettlingFailed, SourceStopped
 
 _NOTICES = 5
-"""Maximum number of different reasons that are reported in full; further ones are counted."""
+"""Maximum number of different reasons that are reported in full; further reasons are only counted."""
 
 
 class SourceFailures:
@@ -43,7 +43,7 @@ class SourceFailures:
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        # A table that can't be read stops the source; a file does not, and is rejected.
+        # A table that can't be read stops the source; a file that can't be read is only rejected.
         stops = (self.stops,) if isinstance(self._connector, Holds) else (self.stops, self.unreadable)
         unfinished = (self.unacknowledged, self.uncommitted, self.unmoved, self.unchecked, self.unpruned)
         groups: tuple[tuple[NoticeState, tuple[Failures, ...]], ...] = (

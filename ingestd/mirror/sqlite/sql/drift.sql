@@ -61,7 +61,7 @@ INSERT INTO temp.seen (key, value, data_type, author, changed_by, changed_at) VA
 SELECT count(*) FROM temp.seen
 
 -- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
--- and was not pending then.
+-- and was not pending when the check began.
 -- name: check_compare
 INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
@@ -94,7 +94,7 @@ SELECT what, count(*) FROM temp.finding GROUP BY what
 -- name: check_findings
 SELECT key, what, partition, segment, wanted, wanted_type, found, found_type, changed_by, changed_at FROM temp.finding ORDER BY key
 
--- Entries that no source has named and that differ: the mirror follows the service.
+-- Entries that no source has named and that differ: the mirror takes the service's values.
 -- name: check_unnamed
 INSERT OR IGNORE INTO temp.unnamed (key, value, data_type, vanished)
 SELECT e.key, s.value, coalesce(s.data_type, e.data_type), s.key IS NULL
@@ -145,7 +145,7 @@ SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM
 DELETE FROM dropped WHERE sink = :sink AND key > :after AND key <= :until
   AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
 
--- Findings `changed` and `removed` in the entries of some pipelines (a JSON list of names), if the entries are still as compared.
+-- Findings `changed` and `removed` about entries of some pipelines (a JSON list of names), if the entries are unchanged since.
 -- name: drift_named
 SELECT d.key, d.what, e.value, e.data_type, e.partition, e.row_hash, d.found, d.found_type
 FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
@@ -191,7 +191,7 @@ WHERE (d.sink, d.key) > (:sink, :key)
     WHERE m.name IN (SELECT value FROM json_each(:names))) OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = d.sink))))
 ORDER BY d.sink, d.key LIMIT :limit
 
--- Findings about a key without a reaction, if its entries are still as compared.
+-- Findings about a key without a reaction, if its entries were not written since the comparison.
 -- name: drift_of_key
 SELECT k.name, k.workspace, d.key, d.what, coalesce(l.name, ''), d.wanted, d.wanted_type, d.found, coalesce(d.found_type, ''),
   d.since, d.answer, d.changed_by, d.changed_at
