@@ -37,7 +37,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     location at which reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
     ``facts``: facts about the file, such as ``file.encoding``. ``total``: the number of records in the whole file, including
     rejected records, if the file states it, for example in a footer. It is the same in all chunks. If a different number is
-    read, the file is rejected. For ``partial`` and ``resolves`` (of resubmitted rows), ``sections``, ``unreadable``: see `Batch`.
+    read, the file is rejected. ``partial`` and ``resolves`` (of resubmitted rows), ``sections``, ``unreadable``: see `Batch`.
     """
 
     records: pl.DataFrame

@@ -175,7 +175,7 @@ class ConnectorConformance:
         rig.add()
         batches = read(rig.connector(), partition)
         records = records_of(batches)
-        check(len(records) == len(records_of(before)) + 1, f"With an unreadable record, {len(records)} others are read.")
+        check(len(records) == len(records_of(before)) + 1, f"With an unreadable record, {len(records)} are read.")
         positions = [str(reject.position) for reject in rejects_of(batches)]
         check(len(positions) == 1, "The unreadable record is not rejected by a second reading.")
         check(positions[0] not in dict(records), f"The rejected record has the position of another, {positions[0]}.")
