@@ -1,9 +1,9 @@
-"""The number of concurrent requests to a service: additive increase and multiplicative decrease, as pure rules.
+"""The number of concurrent requests to a service: additive increase and multiplicative decrease. Performs no I/O.
 
 Little's law estimates how many of ``n`` requests in flight wait in the service's queue: ``n * (1 - base / now)``, with the
 latency ``now`` and the latency ``base`` of an idle service. If few requests wait, the limit grows by one; if many wait, it
 shrinks by a tenth. (TCP Vegas has a similar rule; Brakmo and Peterson, 1995.) Responses are evaluated in rounds. A round has as
-many responses as the limit, but at least five. So one slow response decides nothing, and the limit changes once per round trip.
+many responses as the limit, but at least five. So one slow response has little effect, and the limit changes once per round.
 
 ``base`` is the lowest mean latency of a round. It is measured again periodically with half as many requests in flight, because
 a service can become slower or faster. A refusal (429, 5xx, a timeout) lowers the limit at once.
@@ -34,7 +34,7 @@ FAST_SECONDS = 0.005
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """The current round. ``responses``: negative if so many are ignored first. ``reached``: the limit was reached."""
+    """The current round. ``responses``: a negative number of them is ignored first. ``reached``: the limit was reached."""
 
     responses: int = 0
     seconds: float = 0.0

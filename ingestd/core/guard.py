@@ -18,10 +18,10 @@ EXAMPLES = 3
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits for a pipeline's runs. A run that reaches a limit is held. None or False disables a check.
 
-    ``removed_percent``, ``changed_percent``: the share of removed or changed entries, of the entries before the run.
-    ``factors_percent``: the share of entries that one factor multiplies, of all entries with a nonzero number, or of those that
-    the run changes. A share is checked only if it is a part of at least ``minimum`` entries. ``empty``: hold a reading without
-    records. ``types``: hold a run that changes the data type of an entry.
+    ``removed_percent``, ``changed_percent``: the share of the partition's entries that the run removes or changes.
+    ``factors_percent``: the share of numbers that one factor multiplies, of all nonzero numbers or of the changed numbers. A
+    share is checked only if the whole has at least ``minimum`` entries. ``empty``: hold a reading without records. ``types``:
+    hold a run that changes the data type of an entry.
     """
 
     removed_percent: float | None = None
@@ -78,7 +78,7 @@ class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_hold(guard: Guard, effect: RunEffect) -> bool:
-    """Return False if `hold_reasons` would be empty with any values of ``before`` and ``numeric``, so no count is needed."""
+    """Return whether `hold_reasons` could hold the run. It ignores ``before`` and ``numeric``, which take long to count."""
     least = replace(effect, before=guard.minimum, numeric=guard.minimum)
     return bool(hold_reasons(guard, least))
 
@@ -104,7 +104,7 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
 def _factor_reason(guard: Guard, effect: RunEffect) -> list[tuple[str, str]]:
     factor = max(effect.near, key=effect.near.__getitem__, default="")
     count = effect.near.get(factor, 0)
-    # A mistake in one column may change a small share of all numbers, but it is a large share of the changed numbers.
+    # A mistake in one column may affect a small share of all numbers, but a large share of the changed numbers.
     for total, noun in ((effect.numeric, "number"), (effect.renumbered, "changed number")):
         if _reaches(guard, guard.factors_percent, count, total):
             meaning = FACTORS[factor.removeprefix("1/")][1] if factor != POWER_OF_TEN else ""

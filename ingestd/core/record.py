@@ -202,7 +202,7 @@ class Rejected:
     ``reference`` names the reject in `Batch.resolves`. ``subject``: a record that cannot become entries, an entry that the
     service refused, or (conflict) an entry that another pipeline writes. ``record`` is the original record, if the subject is a
     record. For an entry, ``key`` is its key, and ``position`` is the position of the record that gave its value. ``facts`` are
-    the facts of the reading that made the reject, not always the last one. ``status``: the HTTP status of the refusal, if any.
+    the facts of the reading that made the reject, which may be old. ``status``: the HTTP status of a refusal by the service.
     """
 
     reference: str

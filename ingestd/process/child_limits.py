@@ -51,7 +51,7 @@ def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
 
 
 def _permitted(limit: int, most: int) -> int:
-    """Return ``most``, or the process's hard limit if it is lower, such as `LimitAS=` of a unit; it can't be raised."""
+    """Return ``most``, but at most the hard limit of the process, which can't be raised, such as `LimitAS=` of a unit."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 

@@ -27,7 +27,7 @@ def begin_program() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Switch the search off during the block, which imports modules. Later searches ignore the objects that then exist."""
+    """Switch the search off during the block, which imports modules. Later searches ignore objects that exist at its end."""
     if not (_in_program and gc.isenabled()):
         yield
         return

@@ -35,7 +35,7 @@ def is_deferred(library: str) -> bool:
 
 
 def complete_imports() -> None:
-    """Complete all deferred imports now, before work that has limited time."""
+    """Complete all deferred imports now, before work with a time limit."""
     for module in list(sys.modules.values()):
         if isinstance(module, _DeferredModule):
             importlib.import_module(_undefer(module))

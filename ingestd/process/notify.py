@@ -37,7 +37,7 @@ class Notifier(msgspec.Struct, frozen=True, kw_only=True):
         self._send(f"READY=1\nSTATUS={_line(status)}\nMAINPID={os.getpid()}")
 
     def reloading(self, status: str) -> None:
-        """Report that a reload has begun; `ready` ends it. By the time, the manager assigns the reload to its signal."""
+        """Report that a reload has begun; `ready` ends it. The manager matches the time with that of its signal."""
         usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self._send(f"RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS={_line(status)}")
 

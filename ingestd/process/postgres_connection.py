@@ -33,9 +33,9 @@ set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN
                                  ELSE current_setting('synchronous_commit') END, false),
 set_config('client_min_messages', 'warning', false)
 """
-"""Settings of a session, for a list of SELECT. With them, a commit survives a loss of power, and stricter settings stay.
+"""Settings of a session, for the list of a SELECT. A commit then survives a loss of power; stricter settings stay.
 
-The server also sends the warning that a commit was not replicated.
+The server then also sends the warning that a commit was not replicated.
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 _steps: dict[int, int] = {}
-"""The counts, by thread identifier. The system reuses identifiers, so there are at most as many as concurrent threads."""
+"""The counts, by thread identifier. The system reuses identifiers, so concurrent threads limit the number of counts."""
 
 
 def note_progress(thread: int | None = None) -> None:

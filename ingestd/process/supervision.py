@@ -17,7 +17,7 @@ class KeepRunning(Protocol):
     """Runs a part under supervision. ``part`` names it for people and is unique: ``intake mass-budget``."""
 
     async def __call__(self, part: str, run: Run) -> None:
-        """Return when the part returns; raise when it is cancelled or its failure concerns the whole process."""
+        """Return when the part returns. Raise if the part is cancelled, or if its failure concerns the whole process."""
 
 
 class PartFailure(msgspec.Struct, frozen=True, kw_only=True):

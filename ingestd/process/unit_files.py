@@ -26,8 +26,8 @@ _SYSTEM_ONLY = re.compile(
 )
 """Settings that the service manager of a user can't apply, because they need privileges, other users, or units of the system.
 
-The settings for state folders are omitted, too: from version 254 on, systemd makes ~/.local/state/ingestd a link to
-~/.config/ingestd if only the latter exists. The programs create their folders themselves.
+The settings for state folders are omitted, too. With them, systemd from version 254 on makes ~/.local/state/ingestd a link to
+~/.config/ingestd, if only the latter exists, so that the state is next to the configuration. The programs create their folders.
 """
 
 _USER_PLACES = (

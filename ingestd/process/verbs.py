@@ -29,7 +29,7 @@ class Verbs(click.Group):
     """Finds each verb in the module of its name, under the same name. A subclass lists the verbs and their modules."""
 
     verbs: ClassVar[Mapping[str, str]]
-    """The beginning of each verb's help, in the order for a new user. So a list of the verbs imports no verb."""
+    """The beginning of each verb's help, so that a list imports no verb. New users need the verbs in this order."""
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
     """Libraries with deferred imports (`defer_imports`)."""

@@ -171,7 +171,7 @@ class Connector(ABC):
         return False
 
     def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
-        """Forget which records were read, so that the next pass yields them again. Called when they must be mapped again."""
+        """Forget which records were read, so that the next pass yields them again, because all must be mapped again."""
 
     def waiting(self) -> float | None:
         """Return the seconds until data that was found, such as a growing file, may be ready; None: no data waits."""
@@ -209,7 +209,7 @@ class Connector(ABC):
         Connects to no server. The SQL contains no password.
 
         Raises:
-            SourceBroken: the SQL can't contain the configured names.
+            SourceBroken: a configured name can't be written in the SQL.
         """
         return ""
 
@@ -256,7 +256,7 @@ class AcknowledgesTogether(Protocol):
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Do the same as `Connector.acknowledge` for each partition; return in order its exceptions, or None for a success.
+        """Acknowledge each partition as `Connector.acknowledge` does; return for each its exception or None, in order.
 
         If this method raises, `Connector.acknowledge` is called for each partition.
         """

@@ -25,7 +25,7 @@ class KeptFile:
     def __init__(self, folder: Path | None, name: str, *, unsaved: MutableMapping[str, bytes] | None) -> None:
         if not name or name.startswith(".") or "/" in name or "\0" in name:
             raise ValueError(
-                f"{name!r} is not the name of a kept file: it must be one part of a path, without a first dot."
+                f"{name!r} is not the name of a kept file: it must be one path component that begins with no dot."
             )
         self._folder = folder
         self._name = name

@@ -24,7 +24,7 @@ class SourceContext:
     Durations are measured with `elapsed`, because the clock may be set.
     """
     log: Callable[[str], None] = field(default=lambda _: None)
-    """Write a sentence about the source as a whole to the log: a fact that an operator needs and no error reports."""
+    """Write a sentence about the source as a whole to the log: a fact that an operator needs, and that no error reports."""
     cache_folder: Path | None = None
     """The folder for the files of `cache`; None: nothing is cached."""
     kept_folder: Path | None = None
@@ -34,7 +34,7 @@ class SourceContext:
     steady: Callable[[], float] | None = None
     """The clock of `elapsed`; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
-    """Make the source of the pipeline with this name be read now; without an effect if there is no such pipeline. May be called
+    """Request that the source of the pipeline with this name is read now. No effect if there is no such pipeline. May be called
     from any thread."""
     other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
     """Return the names of the other pipelines that read the file at a path. All links in the folder must be resolved."""

@@ -55,10 +55,10 @@ DROPPED = DroppedItems()
 
 @contextmanager
 def exported_telemetry(emit: Emit) -> Iterator[Emit]:
-    """Yield a function that calls ``emit`` and, if the environment requests it, exports. Call `configure_logs` before.
+    """Yield a function that calls ``emit``, and exports the event if the environment requests it.
 
-    An export never waits for the collector: items that the collector does not accept are dropped and counted (`DROPPED`). The
-    end of the block waits for the last items for at most ``CLOSE_SECONDS`` of `ingestd.telemetry.otlp`.
+    Call `configure_logs` before. An export never waits for the collector: items that it does not accept are dropped and counted
+    (`DROPPED`). The end of the block waits at most ``CLOSE_SECONDS`` of `ingestd.telemetry.otlp` for the last items.
     """
     signals = requested_signals(os.environ)
     if not signals:

@@ -107,7 +107,7 @@ class OtlpExport:
     """
 
     def __init__(self, signals: Collection[Signal], on_dropped: OnDropped, emit: Emit) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs each attempt; `emit` reports one failure
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs every attempt; `emit` reports one
         named = Resource.create({"service.name": "ingestd", "service.version": version("ingestd")})
         resource = named.merge(OTELResourceDetector().detect())
         self._closes: list[Callable[[], None]] = []

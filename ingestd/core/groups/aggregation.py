@@ -257,7 +257,7 @@ class Aggregation:
         """Return states of the records that the connector or the contract has rejected, without the columns of aggregates.
 
         The group of such a record is known only if the reason is about one field, and this field does not name the group.
-        Otherwise texts may be in other fields, for example in a line with a surplus separator.
+        Otherwise its texts may be in wrong fields, for example in a line with a surplus separator.
 
         Raises:
             SourceBroken: the group of one of these records is unknown.
@@ -375,8 +375,8 @@ class RowRejects(msgspec.Struct):
 def unknown_group(place: str, reason: str) -> str:
     """Return why a partition is rejected: one of its records is rejected, and the group of this record is unknown."""
     return (
-        f"The group of {place} is unknown, so the aggregates of any group could lack it; nothing of this source was grouped. "
-        f"Correct the source. The reason: {reason}"
+        f"The group of {place} is unknown, so the aggregates of any group could lack this record; nothing of this source was "
+        f"grouped. Correct the source. The reason: {reason}"
     )
 
 

@@ -26,7 +26,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def compares(self) -> str | None:
-        """The field whose values are compared; None if the function compares no values."""
+        """The field with the compared values; None if the function compares no values."""
         return self.field if self.function in {"min", "max"} else self.order
 
 

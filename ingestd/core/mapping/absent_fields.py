@@ -28,7 +28,7 @@ OPTIONAL = "If the source may lack it, add it to 'optional'."
 
 
 class AbsentField(msgspec.Struct, frozen=True, kw_only=True):
-    """A name of the mapping without a field, and the sentence about it."""
+    """A name in the mapping for which no record has a field, and the sentence about this name."""
 
     name: str
     sentence: str
@@ -68,7 +68,7 @@ class AbsentFields:
 
     @property
     def is_undecided(self) -> bool:
-        """True while a field was found in no record, so that the reading may have to be rejected."""
+        """True while at least one field was found in no record, so that the reading may have to be rejected."""
         return bool(self._absent) or not all(self._children.values())
 
     def add(self, batch: Batch) -> AbsentField | None:

@@ -234,8 +234,8 @@ class Mapping:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
         if bad:
-            # A record is mapped or rejected as a whole: with entries of a part of a row, the sink would have a state that the
-            # source never had.
+            # A record is mapped or rejected as a whole. If only a part of its entries were sent, the sink would have a state
+            # that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
         found = [(order, position_at(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]

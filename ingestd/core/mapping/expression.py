@@ -80,7 +80,7 @@ def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Tabl
         fault = RecordFault(
             bad=compiler.step(text.is_not_null() & value.is_null()),
             columns=found.columns,
-            sentence=f"No '{lookup.table.key}' in {lookup.table.file} is the text of '{lookup.by}' (lookup '{name}').",
+            sentence=f"{lookup.table.file} has no row with the text of '{lookup.by}' as '{lookup.table.key}' (lookup '{name}').",
         )
         faults = (*faults, fault)
     compiler.named[name] = Typed(expr=value, kind="text", columns=found.columns, faults=faults)

@@ -14,7 +14,7 @@ from ingestd.core.mapping.rule_group import FILE, UNITS, Faults, RuleGroup, map_
 
 
 class MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. ``rejected``: of children. ``record_faults``: faults of whole records. ``fields``: `Children.found`."""
+    """The result for children. ``record_faults``: why whole records are rejected. ``fields``: see `Children.found`."""
 
     entries: pl.DataFrame
     rejected: list[RejectedRow]

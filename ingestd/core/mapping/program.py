@@ -20,7 +20,7 @@ ORDER = "\0order"
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """Compiled expressions. ``outputs``: by name. ``where``: includes records. ``lookup_keys``: by the names of lookups."""
+    """Compiled expressions. ``outputs``, ``lookup_keys``: by name. ``where``: the condition of records that make entries."""
 
     steps: tuple[pl.Expr, ...]
     where: Typed | None

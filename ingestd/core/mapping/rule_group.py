@@ -28,7 +28,7 @@ DEADBAND = "deadband"
 UNITS = "units."
 
 _IN_ONE_THREAD = 2_000
-"""The maximum number of records that are mapped without polars' threads, which may need milliseconds to start under load."""
+"""At most this number of records is mapped without polars' threads: passing work to threads may take long under load."""
 
 _RULES_IN_QUERY = 256
 """The maximum number of rules in one query, because the time for each rule grows with the number of columns in the result."""

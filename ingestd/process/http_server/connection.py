@@ -26,7 +26,7 @@ STATE: Final = "connection"
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 65_536
 _PIECE_BYTES: Final = 4_096
-"""The maximum size of a piece of a chunked body that is passed on. If it contains the next request, uvicorn stops reading."""
+"""The maximum size of a piece of a chunked body. After a piece that contains the next request, uvicorn stops reading."""
 _UNREAD_BYTES: Final = 1_048_576
 """The maximum number of bytes of a chunked body without content for the application, such as extensions and trailers."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*0*([0-9]{0,20})[ \t]*\r\n")
@@ -307,7 +307,7 @@ class BoundedConnection(asyncio.Protocol):
         """See `OpenConnection`."""
         if unsent := self._transport.get_write_buffer_size():
             since = self._sending.start(self._sent - unsent, self._loop.time())
-            return 0.0 if self._pending else since  # a client that sends more instead of reading counts as stalled at once
+            return 0.0 if self._pending else since  # a client that sends instead of reading is stalled at once
         return self._receiving.since if self._is_receiving else None
 
     def close_overdue(self, now: float) -> None:

@@ -1,7 +1,7 @@
 """The connections of one listener: the maximum number, and which connection is closed to admit a new connection.
 
 A full listener closes a connection that only drains a refused request. If there is none, it closes a connection of the address
-with the most connections: one that waits for a request, or else the one with the client that has made no progress for longest.
+with the most connections: one that waits for a request, or else the one with the client that has been stalled longest.
 So clients that send whole requests are admitted while hostile clients hold connections open.
 """
 
@@ -36,7 +36,7 @@ class OpenConnection(Protocol):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return the event loop's time since which the client sends or reads too little; None if it need not do so."""
+        """Return the event loop's time since which the client sends or reads too little; None if nothing is expected of it."""
 
     def close_overdue(self, now: float) -> None:
         """Close the connection if its client has missed a deadline; ``now`` is the event loop's time in seconds."""
@@ -50,7 +50,7 @@ class Connections:
 
     ``is_proxy`` selects addresses without a limit per address. ``on_closed`` is called with the reason and the address of each
     connection that the server closes or refuses, ``on_count`` with 1 or -1. A socket with the number
-    ``first_reserved_descriptor`` or higher is refused: the kernel assigns the lowest free number, so all others are in use.
+    ``first_reserved_descriptor`` or higher is refused. The kernel assigns the lowest free number, so lower ones are in use.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ _REASON_CHARACTERS = 300
 
 
 def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
-    """Yield the records of ``stream``, in a configured format, as one or more chunks. The memory is bounded as by the format.
+    """Yield the records of ``stream``, in a configured format, as one or more chunks. The format bounds the memory.
 
     Every column counts as used: a record with an unreadable value is rejected, and an unreadable column raises `SourceBroken`.
 

@@ -95,7 +95,7 @@ def check_count(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChun
         yield replace(chunk, total=None)  # a reading may consist of several files
     if total is not None and total != read:
         raise SourceBroken(
-            f"{name} is damaged: it says that it has {total} records, and {read} can be read. Let it be written again."
+            f"{name} is damaged: it states {total} records, but {read} can be read. Have the file written again."
         )
 
 

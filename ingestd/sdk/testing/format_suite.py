@@ -53,7 +53,7 @@ class FormatConformance:
             check(chunk.total == chunks[0].total, "Two chunks state another total.")
 
     def test_a_reading_with_fewer_records_than_the_file_states_is_rejected(self, sample: FormatSample) -> None:
-        """If another part of the file states the number of records, the format must state it."""
+        """If another part of the file states the number of records, the format must return this number."""
         chunks = sample.read()
         if chunks[0].total is None:
             return  # such a file does not state its number of records
