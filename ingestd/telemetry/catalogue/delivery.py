@@ -47,7 +47,7 @@ class EntriesDelivered(DebugEvent, frozen=True, kw_only=True):
 
 
 class EntriesParked(WarningEvent, frozen=True, kw_only=True):
-    """The service rejected entries permanently; ``keys`` and ``reason`` of the first ones."""
+    """The service rejected entries permanently. ``keys``: the keys of the first entries. ``reason``: of the first entry."""
 
     sink: str
     entries: int
@@ -80,7 +80,7 @@ class DeliveryDelayed(WarningEvent, frozen=True, kw_only=True):
 
 
 class DeliveryPaused(ErrorEvent, frozen=True, kw_only=True):
-    """A lane can't continue until a person acts. It retries in ``seconds``; nothing is lost."""
+    """A lane can't continue until a person acts. The lane retries in ``seconds``; nothing is lost."""
 
     sink: str
     sentence: str
