@@ -23,9 +23,9 @@ from ingestd.telemetry.catalogue.intake import CursorMoved
 class CursorMover:
     """Moves cursors.
 
-    ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
-    ``read_again`` also makes the connector forget the partitions that it has read; ``read_now`` does not wait for the schedule.
-    ``held_runs`` returns the runs that wait for a decision.
+    ``between_passes`` runs a call for a pipeline while no pass of this pipeline runs. ``read``, ``read_again`` and ``read_now``
+    request a pass of a pipeline. ``read_again`` also makes the connector forget the partitions that it has read; ``read_now``
+    does not wait for the schedule. ``held_runs`` returns the runs that wait for a decision.
     """
 
     keeper: CursorStore
