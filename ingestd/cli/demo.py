@@ -17,9 +17,8 @@ def demo() -> None:
     """Run the service and the daemon on this machine with sample files.
 
     Starts a workspace service and the daemon in a temporary folder. Adds a mass budget, a test-bench run and a bill of
-    materials, fills a small PDM database, and prints after which time the entries of each are visible. Then it changes two
-    cells and shows that two entries are sent. On a terminal, the demo runs until Ctrl-C, else it ends by itself. At the end it
-    removes all its files.
+    materials, fills a small PDM database, and prints when the entries of each are visible. Then it changes two cells and shows
+    that two entries are sent. On a terminal it runs until Ctrl-C, else it ends by itself. It removes all its files.
 
     Example: ingestd demo
     """

@@ -28,7 +28,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return self.options.get(option)
 
     def value(self, option: str, question: str, *, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return the value of an option, of a person's reply, or of the default. ``choices``: see `decide`.
+        """Return the value of an option, the text that a person types, or the default. ``choices``: see `decide`.
 
         Raises:
             click.UsageError: there is no value, and no person can be asked.
@@ -42,10 +42,9 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         return default
 
     def decide(self, option: str, doubt: str, proposal: str, *, choices: Sequence[str] = ()) -> str:
-        """Return a value that the sample does not prove.
+        """Return a value that the sample does not prove. ``doubt``: the reason, as a sentence. ``proposal``: may be empty.
 
-        ``doubt``: the reason, as a sentence. ``proposal``: the proposed value, or empty. ``choices``: a person is asked again
-        until they type one of the choices; empty: any text.
+        ``choices``: a person is asked again until they type one of the choices; empty: any text.
 
         Raises:
             click.UsageError: no person can be asked, and the proposal was not accepted by ``--yes``.

@@ -37,9 +37,8 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     service, this value is shown, with the author and the time of the change. Former values are the last ten different values
     and, before these, the first value of each hour.
 
-    With --steps, the source is read until the record of the value is found, and each step of the mapping is shown. If the
-    record has changed or is gone, the output says so. An archived file is read from the archive. Nothing is written, and a
-    daemon may run.
+    With --steps, the source is read until the record is found, and each step of the mapping is shown. If the record has changed
+    or is gone, the output says so. An archived file is read from the archive. Nothing is written, and a daemon may run.
 
     Exit codes: 0 found, 1 no sink should contain the key.
 

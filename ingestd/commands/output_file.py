@@ -23,8 +23,7 @@ class OutputUnwritable(IngestdError):
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
     """Write a file with mode 0600, because it contains values or secrets.
 
-    ``replace``: replace an existing file that is empty or begins like ``content``, such as an earlier plan. Any other existing
-    file is an error.
+    ``replace``: an existing file that is empty or begins like ``content`` is replaced. Any other existing file is an error.
 
     Raises:
         OutputUnwritable: the file can't be written, or an existing file must not be replaced.
@@ -84,10 +83,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new hidden file in the folder of ``target``. It replaces ``target`` at the end of the block.
+    """Open a new hidden file in the folder of ``target``, which it replaces at the end of the block.
 
-    After an exception, the hidden file is removed. An existing file or link with the hidden name is removed first; a link is
-    never followed. The umask applies to ``mode``.
+    After an exception it is removed. A former file or link of its name is removed, not followed. The umask applies to ``mode``.
     """
     hidden = target.with_name(f".{target.name}.part")
     hidden.unlink(missing_ok=True)

@@ -28,8 +28,7 @@ def check_fields(
 ) -> Iterator[Step]:
     """Yield the ``steps`` of a connector's check, and then a step on whether a sample has the fields that the mapping names.
 
-    A step with ``fields`` is a sample. If no step is a sample and no step failed, the first files of the source are read. A
-    source without files then has no sample.
+    A step with ``fields`` is a sample. Without such a step, the first files of the source are read if no step failed.
     """
     outcomes, has_sample = set[str](), False
     for step in steps:

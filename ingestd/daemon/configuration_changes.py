@@ -63,10 +63,10 @@ def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) 
 
 
 def check_unchangeable(running: Configuration, found: Configuration) -> None:
-    """Check that no key has changed whose change needs a restart.
+    """Check that only keys that a reload can apply have changed.
 
     Raises:
-        ConfigurationError: such keys have changed; the error names each of them.
+        ConfigurationError: other keys have changed; the error names these keys.
     """
     mistakes = tuple(
         Mistake(

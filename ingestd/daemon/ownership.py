@@ -23,8 +23,7 @@ _CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
 
 _BACKOFF = Backoff(base_seconds=5.0, cap_seconds=600.0)
 _MOST_STEPS = 4
-"""The steps of `OwnershipKeeper.compare`: repair a doubtful sink, read its sources again, remove unexplained entries, and
-find nothing left to do."""
+"""The steps of `compare`: repair a doubtful sink, read its sources again, remove unexplained entries, find nothing to do."""
 
 
 async def _ignore(_: SinkAddress) -> None:
@@ -143,10 +142,7 @@ class OwnershipKeeper:
             await read(again)
 
     async def _compare_due(self) -> tuple[list[str], list[SinkAddress]]:
-        """Compare the due sinks. Return the pipelines to read again, and the sinks to compare later.
-
-        A sink is compared later if it is not readable, or if its entries are not delivered yet.
-        """
+        """Compare due sinks. Return pipelines to read again, and sinks to compare later (not readable, or not delivered)."""
         wanted: list[str] = []
         failed: list[SinkAddress] = []
         while self._due:
@@ -218,10 +214,7 @@ class OwnershipKeeper:
         )
 
     def _is_stale(self, name: str, sink: SinkAddress) -> bool:
-        """Return True if the pipeline's last pass began before the sink required passes.
-
-        False without a pass, because an unavailable source is read again anyway.
-        """
+        """Return True if the last pass began before the sink required passes. An unavailable source is read again anyway."""
         report = self._passes.get(name)
         return report is not None and report.began < self._since.get(sink, 0.0)
 

@@ -44,8 +44,7 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
 def reload_signal(reload: Callable[[], None]) -> Iterator[None]:
     """While the context is open, SIGHUP calls ``reload`` on the running event loop instead of ending the process.
 
-    An earlier SIGHUP that `ingestd.process.hangup` noted also calls ``reload``, because the configuration may have been read
-    before this signal.
+    A SIGHUP that `ingestd.process.hangup` noted before also calls ``reload``: the configuration may have been read before it.
     """
     loop = asyncio.get_running_loop()
     before = signal.signal(signal.SIGHUP, lambda _number, _frame: loop.call_soon_threadsafe(reload))

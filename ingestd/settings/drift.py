@@ -36,8 +36,7 @@ class DriftNotation(SettingsPart):
 
     mode: Mode = Field(
         default="report",
-        description="report: list differences; repair: send the delivered values again; adopt: accept the values of "
-        "the service.",
+        description="report: list differences; repair: send the delivered values again; adopt: accept the values of the service.",
     )
     every: Duration = Field(
         default=DAILY, description="The time between two comparisons, from 1s to 366d.", examples=["1d", "6h"]

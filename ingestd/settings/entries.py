@@ -171,9 +171,8 @@ class EntrySettings(SettingsPart):
     )
     each: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTS)] | None = Field(
         default=None,
-        description="A field with a list, as in JSON. Each item of the list makes entries. A list of names leads to "
-        "nested lists. {name} is then a field of the item, {index} the item's number, and {parent.name} a field of "
-        "the record around it.",
+        description="A field with a list, as in JSON. Each item makes entries. A list of names leads to nested lists. {name} "
+        "is then a field of the item, {index} the item's number, and {parent.name} a field of the record around it.",
         examples=["parts", ["parts", "properties"]],
     )
     key: Annotated[str, Field(min_length=1), AfterValidator(template)] = Field(
@@ -185,14 +184,12 @@ class EntrySettings(SettingsPart):
     )
     lookup: dict[str, LookupSettings] = Field(
         default_factory=dict,
-        description="Values from tables, by name. Use the names like those of 'let'. If a table changes, every record "
-        "is mapped again.",
+        description="Values from tables by name, used like the names of 'let'. If a file changes, all records are mapped again.",
         examples=[{"mass_kg": {"file": "parts.csv", "key": "number", "value": "mass", "by": "part"}}],
     )
     let: dict[str, str] = Field(
         default_factory=dict,
-        description="Expressions by name. Other expressions and templates use the names like fields. A name hides an "
-        "equal field.",
+        description="Expressions by name. Other expressions and templates use a name like a field. It hides an equal field.",
         examples=[{"mass_kg": "mass_g / 1000"}],
     )
     where: str | None = Field(

@@ -116,8 +116,7 @@ class GroupSettings(SettingsPart):
     """Makes one record of each group of records with the same texts in ``by``. The mapping gets the records of the groups."""
 
     by: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
-        description="Records with the same texts in these fields are a group. A record without one of these fields is "
-        "rejected.",
+        description="Records with the same texts in these fields are a group. A record without one of the fields is rejected.",
         examples=[["part"]],
     )
     let: dict[str, str] = Field(

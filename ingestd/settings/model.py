@@ -156,17 +156,15 @@ class PipelineSettings(SettingsPart):
     guard: Annotated[Guard, PlainValidator(read_guard, json_schema_input_type=GuardInput)] = Field(
         default_factory=lambda: DEFAULT_GUARD,
         repr=False,
-        description="Limits beyond which a run of a file or table is held until `ingestd approve` or `ingestd "
-        "discard`; or off. By default, a run is held if it removes at least half of the entries. It is also held if "
-        "it multiplies at least half of all numbers, or of the changed numbers, by the same factor, as another unit "
-        "does. Both apply from 20 entries or numbers.",
+        description="Limits beyond which a run of a file or table is held until `ingestd approve` or `ingestd discard`; or off. "
+        "By default, a run is held if it removes half of the entries or more, or multiplies half of all numbers, or of the "
+        "changed numbers, or more by the same factor, as another unit does. Both limits apply from 20 entries or numbers.",
     )
 
     group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(
         default=None,
         repr=False,
-        description="Combine each group of records of a file or table to one record before the mapping: {by: [...], "
-        "take: {...}}.",
+        description="One record for each group of records of a file or table, before the mapping: {by: [...], take: {...}}.",
     )
 
     @model_validator(mode="after")

@@ -20,9 +20,8 @@ MOST: Final = 12
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of one pipeline, or of several pipelines with the same reason.
 
-    ``id``: the id of the HTML element. ``command``: the command that handles the condition, or shows more. ``verb``: the action
-    of the pipeline's page that does the same, or empty. ``link``: the page that does the same, or empty. ``label``: the text of
-    the button or the link.
+    ``id``: the id of the HTML element. ``command`` handles the condition or shows more. ``verb``: the action of the pipeline's
+    page that does the same, or empty. ``link``: the page that does, or empty. ``label``: the text of the button or the link.
     """
 
     id: str
@@ -38,8 +37,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 def find_attention(states: Sequence[PipelineState], held: Sequence[HeldRun]) -> list[Attention]:
     """Return the conditions that need a person, the most severe first.
 
-    ``held``: the held runs; each held run is one condition. If several pipelines have an outage with the same reason, this is
-    one condition.
+    ``held``: the held runs; each is one condition. An outage of several pipelines with the same reason is one condition.
     """
     together: dict[StateReason, list[PipelineState]] = {}
     found: list[Attention] = []

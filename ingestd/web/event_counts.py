@@ -27,10 +27,7 @@ RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
 
 
 class EventTotals(msgspec.Struct, kw_only=True):
-    """Counts since the start. ``runs`` are by pipeline and result, ``entries`` by pipeline and change.
-
-    ``run_durations``, ``records`` and ``records_rejected`` are by pipeline; ``delivered``, ``refused`` and ``retries`` by sink.
-    """
+    """Counts by pipeline (``runs`` also by result, ``entries`` by change); by sink: ``delivered``, ``refused``, ``retries``."""
 
     runs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     run_durations: dict[str, Durations] = msgspec.field(default_factory=dict)

@@ -72,10 +72,7 @@ def _reading(history: History) -> Iterator[LifeStep]:
 
 
 def _after_reading(found: PartitionExplanation, history: History) -> Iterator[LifeStep]:
-    """Yield the delivery and the current location of the file.
-
-    The time is that of the acknowledgement: the connector is notified when all entries are delivered or rejected.
-    """
+    """Yield the delivery, and where the file is now. The source is notified when all entries are delivered or rejected."""
     acknowledged = history.acknowledged_at
     if acknowledged is not None and acknowledged < history.read_at:
         acknowledged = None  # this acknowledgement belongs to an earlier content

@@ -10,8 +10,8 @@ _ROWS = 2000
 _SHOWN = 3
 _WESTERN = "windows-1252"
 _PROOF = frozenset("äöüÄÖÜß°µ§·±²€„“”…\N{EN DASH}")
-"""Letters and signs of German tables, which need no decision. Other encodings have most of them at the same bytes, and the
-guess considers the others."""
+"""Letters and signs of German tables, which need no decision: most of them have the same bytes in other encodings, and the
+guess considers the other letters."""
 
 
 def unproven_letters(records: SampleRecords, encoding: str) -> list[str]:

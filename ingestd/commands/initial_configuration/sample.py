@@ -38,8 +38,7 @@ FormatSettings = Mapping[str, object]
 class SampleRecords(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a sample.
 
-    ``first``: the first records, at least `RECORDS` of a large sample. ``facts``: how the sample was read. ``key``: the
-    primary key of a table.
+    ``first``: the first records, at least `RECORDS` if possible. ``facts``: how the sample was read. ``key``: the primary key.
     """
 
     profile: ColumnProfile
@@ -84,7 +83,7 @@ def records_of_file(path: Path, settings: FormatSettings) -> SampleRecords:
 
 
 def glob_of(name: str) -> str:
-    """Return a glob for names of the same format as ``name``; if the format is unknown, for names with the same suffix."""
+    """Return a glob for names of the format of ``name``, or else with its last suffix. Other parts may vary, such as a date."""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
     globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]

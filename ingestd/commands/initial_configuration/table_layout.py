@@ -87,10 +87,7 @@ class _Table:
         self._kinds = [self._kind(cells) for _, cells in self._rows]
 
     def _kind(self, cells: Sequence[str]) -> str:
-        """Return the kind of a row by its cells in the columns with values: mostly values, ``record``; else ``text``.
-
-        Return an empty text if most of these cells are missing.
-        """
+        """Return ``record`` or ``text`` by the cells in columns with values; an empty text if most of these are missing."""
         present = [cells[at] for at in self._valued if not _is_missing(cells, at)]
         values = sum(map(_is_value, present))
         if not present or len(present) * 2 < len(self._valued):
@@ -232,7 +229,7 @@ class _Table:
         return is_known or _BRACKETED.fullmatch(text) is not None or self._is_unit(text)
 
     def _by_texts(self) -> TableLayout | None:
-        """Return the layout of a table whose numbers do not show the header; the first row may be a doubt."""
+        """Return the layout of a table in which no numbers show the header. The first row may be a doubt."""
         top = next((at for at, (_, cells) in enumerate(self._rows) if self._is_complete(cells)), None)
         if top is None or not self._core:
             return None

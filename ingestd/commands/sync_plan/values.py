@@ -40,10 +40,9 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a sync on a file or table that has new content or a held run.
 
     ``records``, ``rejected``: counts of records. ``created``, ``changed``, ``removed``, ``unchanged``: counts of entries.
-    ``retyped``: count of changed entries with another data type. ``held``: why the guard would hold the run, as sentences; the
-    counts are then those of the held run. ``failure``: why the partition can't be read, or empty. ``notice``: what the reading
-    guessed or skipped, or empty. ``changes``: the first changes of each kind. ``rejects``: the first rejected records.
-    ``content``, ``effect``: digests of the records and of all changes.
+    ``retyped``: changed entries with another data type. ``held``: why the guard would hold the run, as sentences; all counts
+    are then of the held run. ``failure``: why the partition can't be read, or empty. ``notice``: what was guessed or skipped,
+    or empty. ``changes``, ``rejects``: the first of each kind. ``content``, ``effect``: digests of records and changes.
     """
 
     pipeline: str
