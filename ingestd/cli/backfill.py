@@ -24,7 +24,7 @@ def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
 
     For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal
     values are not sent. The cursor has the progress, so a restart continues the backfill. A second call begins the backfill
-    again. `ingestd status` shows the progress in a running daemon, and `ingestd cursor show` that of the last stored page.
+    again. `ingestd status` shows the progress in a running daemon; `ingestd cursor show` shows the last stored progress.
 
     Exit codes: 0 done, 75 no backfill is possible or, with --cancel, no backfill runs.
 

@@ -14,7 +14,7 @@ from ingestd.process.terminal_text import echo
 
 
 class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
-    """The source of values. ``options``: the values of options.
+    """Returns values from options, from a person, or from defaults. ``options``: the values of the options.
 
     ``interactive``: a person can be asked. ``accepts``: unproven proposals are accepted.
     """

@@ -21,7 +21,7 @@ import uvloop
 
 T = TypeVar("T")
 
-# By default, Python searches reference cycles after 700 new objects: every few dozen requests. It finds almost no cycles.
+# By default, Python searches for cycles of references after 700 new objects: every few dozen requests. It finds almost none.
 _COLLECTED_OBJECTS: Final = 20_000
 _SWITCH_SECONDS: Final = 0.0005
 """The interval after which a thread releases the interpreter. Python's default, 5 ms, is half of the time to deliver a file."""
@@ -70,7 +70,7 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Search reference cycles less often during the block."""
+    """Search for reference cycles less often during the block."""
     before = gc.get_threshold()
     gc.set_threshold(_COLLECTED_OBJECTS, *before[1:])
     try:

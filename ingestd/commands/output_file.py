@@ -38,7 +38,7 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
                 file.write(content)
         except BaseException:  # also an interrupt
             if not replace:
-                path.unlink(missing_ok=True)  # the empty file from above
+                path.unlink(missing_ok=True)  # the empty file that was created above
             raise
     except FileExistsError as error:
         raise OutputUnwritable(f"{path} exists, and is not overwritten. Name another file.") from error
@@ -83,9 +83,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new hidden file in the folder of ``target``, which it replaces at the end of the block.
+    """Open a new hidden file in the folder of ``target``, and replace ``target`` by this file at the end of the block.
 
-    After an exception it is removed. A former file or link of its name is removed, not followed. The umask applies to ``mode``.
+    After an exception, the new file is removed. An old file or link of its name is removed, never followed. The umask applies.
     """
     hidden = target.with_name(f".{target.name}.part")
     hidden.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ _MAPPING_CHANGED = "The mapping or one of its lookups has changed since:"
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The current record of an entry, and its mapping. The JSON of `ingestd trace --steps --json` has the names of the members.
+    """The current record of an entry, and its mapping. `ingestd trace --steps --json` uses the names of the members.
 
     ``position``: the current position of the record. ``record``: all fields. ``used``: the fields that the mapping uses.
     ``facts``: the facts that the mapping uses. ``value``: the value that the mapping now gives; None if it makes no entry with
@@ -158,7 +158,7 @@ class _Searcher(msgspec.Struct, frozen=True, kw_only=True):
     origin: EntryOrigin
 
     def find(self, batches: Iterable[Batch]) -> _Search:
-        """Search the entry's record by row hash and by position. Stop when both are found, or if the reading fails."""
+        """Search for the entry's record by row hash and by position. Stop when both are found, or if the reading fails."""
         search = _Search()
         check = ContractCheck(self.contract) if self.contract is not None else None
         fields = AbsentFields(self.mapping, whole=True)

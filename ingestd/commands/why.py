@@ -30,7 +30,7 @@ class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a file or partition of a pipeline waits, or what happened to it. ``partition``: the name that the pipeline uses.
 
     ``waiting``: why the partition waits; empty if it does not wait. ``location``: where the file is now, such as ``it was
-    archived as done/a.csv``; empty if the partition has no file. The JSON of `ingestd why --json` has the names of the members.
+    archived as done/a.csv``; empty if the partition has no file. `ingestd why --json` uses the names of the members.
     """
 
     pipeline: str

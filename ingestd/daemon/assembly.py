@@ -344,7 +344,7 @@ class Assembly:
         return reader.columns_of(key, member) if reader is not None else ()
 
     def _on_acknowledged(self) -> None:
-        """Wake intake and delivery after a commit of deferred acknowledgements, because sources wait and segments are free."""
+        """After a commit of deferred acknowledgements, wake the intake to notify sources, and the delivery to use segments."""
         self.supervisor.on_acknowledged()
         self.dispatcher.wake()
 

@@ -51,7 +51,7 @@ class StoredFacts(msgspec.Struct, frozen=True, kw_only=True):
 def read_facts(mirror: Observer, *, rejected: Mapping[str, int], runs: bool) -> StoredFacts:
     """Read all facts except ``rejected``. ``runs``: a daemon runs.
 
-    The cost does not depend on the number of entries, nor on the number of partitions of pipelines that are not paused.
+    The cost is independent of the number of entries. It depends on the number of partitions of paused pipelines only.
     """
     return StoredFacts(
         backlog=mirror.backlog(),

@@ -1,4 +1,4 @@
-"""The phases of a daemon with `--standby`: before it is active, while it is active, and its end. Imported on demand."""
+"""The phases of a daemon with `--standby`: before it is active, while it is active, and its end. Imported only with it."""
 
 from __future__ import annotations
 

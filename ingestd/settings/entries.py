@@ -189,7 +189,7 @@ class EntrySettings(SettingsPart):
     )
     let: dict[str, str] = Field(
         default_factory=dict,
-        description="Expressions by name. Other expressions and templates use a name like a field. It hides an equal field.",
+        description="Expressions by name. Other expressions and templates use a name like a field; it hides an equal field.",
         examples=[{"mass_kg": "mass_g / 1000"}],
     )
     where: str | None = Field(

@@ -10,7 +10,7 @@ from ingestd.settings.part import SettingsPart
 
 
 class LogSettings(SettingsPart):
-    """The daemon logs to standard error. These settings name the file or the journal to which it is redirected."""
+    """The daemon logs to standard error. These settings name the target to which this output is redirected."""
 
     file: Path | None = Field(
         default=None,

@@ -157,8 +157,8 @@ class PipelineSettings(SettingsPart):
         default_factory=lambda: DEFAULT_GUARD,
         repr=False,
         description="Limits beyond which a run of a file or table is held until `ingestd approve` or `ingestd discard`; or off. "
-        "By default, a run is held if it removes half of the entries or more, or multiplies half of all numbers, or of the "
-        "changed numbers, or more by the same factor, as another unit does. Both limits apply from 20 entries or numbers.",
+        "By default, a run is held if it removes at least half of the entries, or if at least half of all numbers or of the "
+        "changed numbers change by the same factor, as for another unit. Both limits apply from 20 entries or numbers.",
     )
 
     group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(

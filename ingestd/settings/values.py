@@ -62,7 +62,7 @@ class Values:
         return Values(data=data, outside=self.outside, unfilled=unfilled)
 
     def harmless(self, hidden: Iterable[Path], *, addresses: bool) -> Any:
-        """Return the data without secrets. At ``hidden``, a placeholder is unfilled again, and any other text is one word.
+        """Return the data without secrets: at ``hidden``, a placeholder is unfilled, and any other text becomes a word.
 
         With ``addresses``, a hidden URL becomes a URL of the same form, so that other mistakes in the URL are still found.
         """

@@ -21,7 +21,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of one pipeline, or of several pipelines with the same reason.
 
     ``id``: the id of the HTML element. ``command`` handles the condition or shows more. ``verb``: the action of the pipeline's
-    page that does the same, or empty. ``link``: the page that does, or empty. ``label``: the text of the button or the link.
+    page that does the same, or empty. ``link``: the page for it, or empty. ``label``: the text of the button or the link.
     """
 
     id: str

@@ -57,7 +57,7 @@ METRICS: Mapping[str, MetricDescription] = {
     "ingestd_drift_keys": MetricDescription(
         "gauge",
         ("sink",),
-        "Keys that other programs or people changed, found by the last check; 0 after all were repaired or adopted.",
+        "Keys that others added, changed or removed, as found by the last check; 0 after all were repaired or adopted.",
     ),
     "ingestd_rejected": MetricDescription("gauge", ("pipeline",), "Stored rejections: records, entries and files."),
     "ingestd_requests_total": MetricDescription(

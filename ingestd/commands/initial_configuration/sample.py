@@ -24,9 +24,9 @@ from ingestd.intake.run import checked_batches
 from ingestd.sdk import KnowsKey
 
 RECORDS = 100_000
-"""The number of records in which a key is searched."""
+"""The number of records that are searched for a key."""
 _ROWS = 2000
-"""The number of rows in which a header is searched."""
+"""The number of rows that are searched for a header."""
 
 DRAFT_KEY = secrets.token_hex()
 """The API key of drafts. Every later message of the command masks this text, so it must not be a word of a message."""

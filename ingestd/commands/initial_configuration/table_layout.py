@@ -53,7 +53,7 @@ class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def has_no_header(names: Sequence[str]) -> bool:
-    """Return True if the names look like a record: one is a fraction, or all are whole numbers. Some names may be years."""
+    """Return True if the names look like a record: one is a fraction, or all are whole numbers. Years may be names."""
     return any(map(_FRACTION.fullmatch, names)) or all(map(_WHOLE_NUMBER.fullmatch, names))
 
 

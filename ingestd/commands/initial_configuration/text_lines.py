@@ -30,7 +30,7 @@ class LinePattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_pattern(lines: Sequence[str]) -> LinePattern | None:
-    """Return the pattern of lines that begin with a time; None if fewer than ``_SOME`` of the lines, or not the first, do.
+    """Return the pattern of lines that begin with a time; None if the first line has no time, or too few lines have one.
 
     Lines without a time continue the line above.
     """

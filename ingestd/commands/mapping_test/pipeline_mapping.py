@@ -53,7 +53,7 @@ class PipelineMapping:
     def __call__(
         self, source: TextRecord | Sequence[TextRecord] | str | Path, *, facts: Mapping[str, str] | None = None
     ) -> MappedRecords:
-        """Map a record, several records, or a file, which is read in the same way as by the source.
+        """Map a record, several records, or the file at a path, which is read like a file of the source.
 
         Values are texts or None, as a source reads them. ``facts``: the facts that the mapping uses, such as ``file.stem``.
 

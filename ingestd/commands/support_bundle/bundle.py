@@ -62,7 +62,7 @@ A file with the member "failed" could not be made; it has the kind of the error.
 def bundle_files(path: Path, *, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files of a bundle for the configuration file ``path``. Blocks.
 
-    If a file can't be made, the other files are made.
+    If a file can't be made, all other files are still made.
     """
     configuration, mistakes = _configuration(path, environment)
     settings = configuration.settings if configuration is not None else None

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class PlanRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A sync would now differ from the saved plan. ``differences``: one sentence for each. ``now``: the current plan."""
+    """The effect of a sync now differs from the saved plan. ``differences``: as sentences. ``now``: the current plan."""
 
     differences: tuple[str, ...]
     now: SyncPlan

@@ -1,4 +1,4 @@
-"""The values of a plan, and the file of a plan. The JSON of `ingestd plan` has the names of the members."""
+"""The values of a plan, and the file of a plan. The JSON of `ingestd plan` uses the names of the members."""
 
 from __future__ import annotations
 

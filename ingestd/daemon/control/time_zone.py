@@ -1,4 +1,4 @@
-"""The time zone of the times that a command prints. The command uses the zone, and a daemon that makes text for the command."""
+"""The time zone of the times that a command prints. A daemon that makes text for the command uses the same zone."""
 
 from __future__ import annotations
 
