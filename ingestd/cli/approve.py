@@ -33,7 +33,7 @@ def approve(configuration: Configuration, run: int) -> None:
     when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
     if response.paused:
         when = f"The pipeline is paused: they are sent after 'ingestd resume {response.pipeline}'."
-    again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
+    again = " The source is read once more: two of its records produce the same key." if response.read_again else ""
     echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"
     )

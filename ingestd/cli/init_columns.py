@@ -83,8 +83,8 @@ def choose_key(records: SampleRecords, given: Sequence[str], ask: Dialogue, *, k
     if repeated:
         verb = "repeats" if repeated == 1 else "repeat"
         echo(
-            f"{counted(repeated, 'record')} of the sample {verb} the key of an earlier one. Only the last one of equal keys is"
-            " delivered. Name more columns with --key.",
+            f"{counted(repeated, 'record')} of the sample {verb} the key of an earlier one. Of records with equal keys, only"
+            " the last is delivered. Name more columns with --key.",
             err=True,
         )
     echo(f"Key of a record: {', '.join(columns)}.", err=True)

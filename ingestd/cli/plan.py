@@ -117,8 +117,8 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     for sink in made.sinks:
         if not sink.known:
             echo(
-                f"The content of the sink {sink.name} is not known yet: the next sync finds or creates it. Entries that it has "
-                "already are then not sent."
+                f"The content of the sink {sink.name} is not known yet: the next sync finds or creates the sink. It does "
+                "not send entries that the sink already has."
             )
         if sink.pending:
             echo(f"Pending in the sink {sink.name} from before: {counted(sink.pending, 'entry')}.")

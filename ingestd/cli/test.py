@@ -124,5 +124,5 @@ def _run(
     covered = frozenset[int]().union(*(result.covered for _, result in results))
     untested = [rule.label for index, rule in enumerate(rules) if index not in covered]
     for label in untested:
-        emit(f"untested  {pipeline.name} · {label}: no case expects an entry of it")
+        emit(f"untested  {pipeline.name} · {label}: no case expects an entry of this rule")
     return _Tested(pipeline=pipeline.name, results=results, untested=untested)

@@ -90,7 +90,7 @@ def _lines(entry: TracedEntry) -> Iterator[str]:
 
 
 def change_sentence(found: DriftFinding) -> str:
-    """Return the value in the service, who changed it and when, as far as the last drift check knows."""
+    """Return the value in the service, with the author and the time of the change, from the last drift check."""
     value = "no entry" if found.what == "removed" else f"= {found.found} ({found.found_type or 'no data type'})"
     return f"{value}, {found.what} {by_whom(found)}; known since {moment(found.since)}"
 

@@ -29,7 +29,7 @@ RecordState: TypeAlias = Literal["same", "changed", "missing", "unreadable"]
 ``missing``: there is no record. ``unreadable``: the source can't be read now, or not by this process."""
 
 _KEYS_SHOWN = 3
-_MAPPING_CHANGED = "The mapping or one of its lookups has changed since:"
+_MAPPING_CHANGED = "The mapping or a lookup has changed since the reading:"
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,7 +260,7 @@ def _location(configuration: Configuration, connector: Connector, origin: EntryO
     with observe(configuration) as mirror:
         history = mirror.history(origin.pipeline, origin.partition)
     if history is None or history.cursor is None or not isinstance(connector, Locates):
-        return "its source was changed since"
+        return "its source has changed"
     return connector.describe_location(origin.partition, history.cursor)
 
 

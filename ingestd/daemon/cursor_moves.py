@@ -87,9 +87,7 @@ class CursorMover:
         except SourceError as error:
             raise RequestRefused(f"{error} {reset}") from error
         if moved is None:
-            raise RequestRefused(
-                f"The cursor of '{stored.partition}' holds no earlier position to which it could return. {reset}"
-            )
+            raise RequestRefused(f"The cursor of '{stored.partition}' can't be moved back to a value. {reset}")
         return moved
 
     def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:

@@ -133,7 +133,7 @@ def pause_phrase(pause: PipelinePause) -> str:
 
 def pause_sentence(pause: PipelinePause) -> str:
     """Return a sentence on the effect of a pause, and how it ends."""
-    waiting = f"{counted(pause.pending, 'pending entry')} of it {'is' if pause.pending == 1 else 'are'} not sent"
+    waiting = f"its {counted(pause.pending, 'pending entry')} {'is' if pause.pending == 1 else 'are'} not sent"
     end = f"'ingestd resume {pause.pipeline}' ends the pause."
     return f"It is {pause_phrase(pause)}: its source is not read, and {waiting}. {end}"
 

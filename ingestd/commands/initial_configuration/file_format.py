@@ -180,8 +180,8 @@ def _nested(path: Path, settings: FormatSettings, identifiers: Sequence[str]) ->
         if NESTED_KEY in records.first.columns and not repeated_records(records.first, (NESTED_KEY,)):
             return FileSample(settings=whole, records=msgspec.structs.replace(records, key=(NESTED_KEY,)))
     raise SourceBroken(
-        f"{path.name} has records in each other, and no field identifies each of them among its siblings. Name their list with"
-        " --records."
+        f"{path.name} has nested records, and no field identifies each record among its siblings. Name the list of the records"
+        " with --records."
     )
 
 

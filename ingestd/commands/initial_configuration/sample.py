@@ -64,7 +64,7 @@ def first_rows(path: Path, settings: FormatSettings) -> tuple[list[Row], Mapping
     """Return the non-empty rows at the beginning of a table file, and the facts.
 
     ``settings`` have ``columns``, so that no row is a header. CSV rows with more fields than ``columns`` are rejected as
-    records; their fields come from the rejects.
+    records; this function takes their fields from the rejects.
 
     Raises:
         SourceBroken: the file can't be read.

@@ -244,7 +244,7 @@ class _Table:
         return msgspec.structs.replace(found, doubts={**found.doubts, "--header-row": doubt})
 
     def _contrasts(self, top: int, at: int) -> bool:
-        """Return True if the texts of a column differ in kind from its name: all have digits, or they repeat."""
+        """Return True if the texts of a column differ in kind from its name: all texts have digits, or texts repeat."""
         name = self._rows[top][1][at]
         texts = [cells[at] for _, cells in self._rows[top + 1 :] if not _is_missing(cells, at)]
         if any(one.isdigit() for one in name) or not texts:

@@ -101,7 +101,7 @@ def _key_lines(chosen: InitialSettings) -> list[str]:
         )
     if isinstance(chosen.source, InitialFolder) and record_keys.FILE not in chosen.key:
         lines.append(
-            "    # A later file replaces the values of equal keys. Begin the key with {file.stem}. to keep those of each file."
+            "    # A later file replaces the values of equal keys. A key that begins with {file.stem}. keeps those of each file."
         )
     return lines
 

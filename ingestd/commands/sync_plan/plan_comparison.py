@@ -46,7 +46,7 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     for planned in saved.sinks:
         found = present.get(planned.name)
         if found is not None and found.known != planned.known:
-            yield f"The state has changed: the sink {planned.name} was delivered to since the plan was made."
+            yield f"The state has changed: after the plan was made, entries were delivered to the sink {planned.name}."
     if saved.pending != now.pending:
         before, after = (sum(one.pending for one in plan.sinks) for plan in (saved, now))
         yield f"The state has changed: {counted(after, 'entry')} pending now; the plan has {before} pending, or different ones."
