@@ -12,7 +12,7 @@ from ingestd.telemetry.catalogue.rejected import RejectionsForgotten
 
 _DAY_SECONDS = 86_400.0
 _AGE_CHECK_SECONDS = 3_600.0
-"""Interval of the check by age. The check by number follows each rejection."""
+"""The interval of the check by age. The check by number follows each new rejection."""
 
 
 class RejectedRetention:
@@ -35,7 +35,7 @@ class RejectedRetention:
             self._rejections.notify()
 
     async def apply(self) -> int:
-        """Delete the rejections beyond the limits and return their number."""
+        """Delete the rejections beyond the limits. Return the number of deleted rejections."""
         days, rows = self._settings.keep_days, self._settings.keep_rows
         if days is None and rows is None:
             return 0

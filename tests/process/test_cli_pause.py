@@ -43,7 +43,7 @@ def test_a_sync_skips_a_paused_pipeline_and_delivers_the_others_of_its_sink(scen
     planned = scene.here("plan", "--exit-code")
     synced = scene.here("sync")
     assert (planned.returncode, synced.returncode) == (8, 8)
-    sentence = f" by {getpass.getuser()}: its source is not read, and 0 pending entries of it are not sent."
+    sentence = f" by {getpass.getuser()}: its source is not read, and its 0 pending entries are not sent."
     for printed in (planned.stderr, synced.stderr, scene.here("status").stdout):
         assert "It is paused since 20" in printed
         assert f"{sentence} 'ingestd resume parts' ends the pause." in printed
@@ -67,7 +67,7 @@ def test_pending_entries_of_a_paused_pipeline_wait_and_do_not_fail_the_sync_of_a
     scene.write_drop("two.csv", [("g", "7")])
     other = scene.here("sync", "drop")
     assert (other.returncode, other.stderr) == (0, "")
-    assert "5 pending entries of it are not sent" in scene.here("sync").stderr
+    assert "its 5 pending entries are not sent" in scene.here("sync").stderr
     assert (masses(scene)["g.mass"], masses(scene)["a.mass"]) == ("7", "1")
     assert scene.here("resume", "parts").stdout.startswith("Pipeline parts is resumed, with 5 pending entries.")
     assert scene.here("sync").returncode == 0
