@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_utf8(data: bytes | str) -> bool:
-    """Return True if bytes are UTF-8, or if a text has no lone surrogate, which stands for a byte that was not UTF-8."""
+    """Return True if bytes are UTF-8, or if a text has no lone surrogate. A lone surrogate is a byte that was not UTF-8."""
     if data.isascii():
         return True
     try:

@@ -1,4 +1,4 @@
-"""Databases whose SQL converts each value to text, which a DB-API driver returns: SQL Server and Oracle."""
+"""SQL Server and Oracle: the SQL converts each value to text, and a DB-API driver returns the texts."""
 
 from __future__ import annotations
 

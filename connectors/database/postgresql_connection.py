@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: their parameters, and the error code of a login whose refusal has an unknown text."""
+"""Connections to PostgreSQL: their parameters, and the error code of a refused login if the text of the refusal is unknown."""
 
 from __future__ import annotations
 

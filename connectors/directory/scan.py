@@ -1,4 +1,4 @@
-"""The scan of a drop folder, which selects files whose names match a pattern and are not temporary.
+"""The scan of a drop folder, which selects files with names that match a pattern and are not temporary.
 
 A scan opens no file. It reads only names and status, because a folder may have 100 000 files.
 """

@@ -132,7 +132,7 @@ class FollowedFiles:
         self._readers.pop(id_, None)
 
     def keep_only(self, ids: Collection[tuple[int, int]]) -> None:
-        """Forget every file whose device and inode are not in ``ids``."""
+        """Forget every file with a device and inode that are not in ``ids``."""
         for id_ in [known for known in self._prefixes.keys() | self._readers.keys() if known not in ids]:
             self.forget(id_)
         self.copies = {copy: other for copy, other in self.copies.items() if other in ids}

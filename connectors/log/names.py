@@ -38,7 +38,7 @@ class LogNames:
         return self._log_name(name) is not None
 
     def _log_name(self, name: str) -> str | None:
-        """Return the name of the log whose current file has this name; None if there is no such log."""
+        """Return the name of the log that has this name for its current file; None if there is no such log."""
         if holds_no_data(name):
             return None
         if any(self._matches(name, pattern) for pattern in self._wildcards):

@@ -28,7 +28,7 @@ class FilesChanging(Exception):
 
 
 class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a log and its part, at whose offset reading continues. ``name``: empty if the file does not exist any more."""
+    """A file of a log and its part. Reading continues at the offset of the part. ``name``: empty if the file no longer exists."""
 
     part: CursorPart
     name: str
@@ -140,7 +140,7 @@ class FileMatcher:
     def _find_moved(
         self, known: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
-        """Return index and new part of the latest lost file whose content the file ``name`` has; None if there is none.
+        """Return index and new part of the latest lost file with the content of the file ``name``; None: there is none.
 
         ``whole``: the file must have all the content that was read. Otherwise it may lack the last lines, as a copy may.
         """

@@ -157,7 +157,7 @@ class RowReader(ABC):
     def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]: ...
 
     def reject_open_quote(self, line: bytes, row: int, seconds: float) -> RecordChunk:
-        """Return a chunk that rejects a line whose quote was not closed in time."""
+        """Return a chunk that rejects a line with a quote that was not closed in time."""
         reason = (
             f"The row opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
             " read separately."

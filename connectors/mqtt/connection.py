@@ -263,7 +263,7 @@ class BrokerConnection:
         return lower
 
     def wait_until_granted(self) -> list[str]:
-        """Wait for the broker's response, and return the result of `granted`. For connections whose messages are not read."""
+        """Wait for the broker's response, and return the result of `granted`. For connections without a reader of messages."""
         with self._changed:
             while True:
                 found = self.granted()

@@ -1,4 +1,4 @@
-"""The mqtt connector: subscriptions whose messages are read when they arrive, and acknowledged after they are stored."""
+"""The mqtt connector: messages of subscriptions are read when they arrive, and acknowledged after they are stored."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MqttConnector(Connector):
         """The time when the connection was made, in seconds since the epoch; None: not connected."""
         self._opened = 0.0
         self._confirming: BrokerConnection | None = None
-        """The connection whose subscriptions the broker has not confirmed yet."""
+        """The connection with subscriptions that the broker has not confirmed yet."""
         self._spoken: Version | None = None
         """The version of MQTT of the last accepted connection."""
         self._oldest: float | None = None

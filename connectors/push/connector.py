@@ -120,7 +120,7 @@ class PushConnector(Connector):
             self._give_back()
 
     def _give_back(self) -> None:
-        """Respond to clients whose messages the runtime could not store, so that they send the messages again."""
+        """Respond to clients with messages that the runtime could not store, so that they send the messages again."""
         if self._uncommitted:
             self._endpoint.pause()
             for message in self._uncommitted:

@@ -127,7 +127,7 @@ def _line(finding: DriftFinding) -> str:
         "changed": f"changed {by_whom(finding)}: {found}; {delivered}",
         "removed": f"removed {by_whom(finding)}; {delivered}",
     }[finding.what]
-    reaction = f" ({finding.answer})" if finding.answer else ""
+    reaction = f" ({finding.reaction})" if finding.reaction else ""
     return (
         f"{finding.sink} in {finding.workspace} · {finding.key} {change}, known since {moment(finding.since)}{reaction}"
     )

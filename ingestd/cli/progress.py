@@ -19,17 +19,17 @@ from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import (
     DeliveryPaused,
     EntriesDelivered,
-    EntriesParked,
+    EntriesRejected,
     SinkAdopted,
     SinkCreated,
 )
-from ingestd.telemetry.catalogue.intake import PartitionParked, PartitionRead, RunHeld, SourceStopped
+from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionRejected, RunHeld, SourceStopped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_REPORTED = (DeliveryPaused, PartitionParked, RunHeld, SourceStopped)
+_REPORTED = (DeliveryPaused, PartitionRejected, RunHeld, SourceStopped)
 """Events that are not logged, because the report at the end of a sync has their sentences."""
 
 
@@ -113,10 +113,10 @@ class _LiveDisplay:
                 self._display.update(
                     self._reading, count=f"{counted(self._records, 'record')}, {counted(self._changed, 'change')}"
                 )
-            case EntriesDelivered() | EntriesParked():
+            case EntriesDelivered() | EntriesRejected():
                 self._arrived += event.entries
             case SinkAdopted():
-                self._arrived += event.settled
+                self._arrived += event.acknowledged
         # No total is known while entries of earlier runs, or of a file that is still being read, are delivered.
         total = self._changed if self._arrived <= self._changed else None
         self._display.update(
@@ -133,9 +133,7 @@ def _event_line(event: Event) -> str:
         case SinkCreated():
             return f"{event.sink}: created"
         case SinkAdopted():
-            return (
-                f"{event.sink}: found with {counted(event.entries, 'entry')}, {event.settled} of them already correct"
-            )
+            return f"{event.sink}: found with {counted(event.entries, 'entry')}, {event.acknowledged} of them already correct"
     return ""
 
 

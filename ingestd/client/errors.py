@@ -38,7 +38,7 @@ class ServiceError(Exception):
         return (type(self), (self.response,))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
-        # Only the first sentence of the outcome is used: the others are advice about the daemon's configuration.
+        # Only the first sentence of the outcome is used: the other sentences are advice about the daemon's configuration.
         first = response.outcome.sentence.split(". ")[0].rstrip(".")
         return " ".join(f"{first}. {response.facts.words}".split())
 

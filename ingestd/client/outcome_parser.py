@@ -52,7 +52,7 @@ _FAULTS_BY_NUMBER = {
     errno.EHOSTUNREACH: Fault.NO_ROUTE,
     errno.ENETDOWN: Fault.NO_ROUTE,
 }
-"""Causes of a failed connection that lie on this machine or in the network, and not in the service."""
+"""Causes of a failed connection on this machine or in the network, and not in the service."""
 
 
 _NOT_MODIFIED = 304

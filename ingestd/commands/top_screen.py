@@ -84,10 +84,10 @@ def _sinks(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
     yield _row(width, "SINK", "STATE", ("ENTRIES/S", "REJECTED", "PENDING"))
     for one in now.status["sinks"]:
         name = f"{one['address']['name']} in {one['address']['workspace']}"
-        blocker = one["trouble"] if one["pending"] else None  # codespell:ignore trouble
+        blocker = one["blocker"] if one["pending"] else None
         state = "sending" if one["pending"] else "doubtful" if one["doubt"] else "ok"
         if blocker:
-            state = blocker["standing"]  # codespell:ignore standing
+            state = blocker["status"]
         yield _row(width, name, state, (rates.of("delivered", name), str(one["rejected"]), str(one["pending"])))
         if blocker:
             yield f"  for {_age(now.at - blocker['since'])}: {blocker['sentence']}"

@@ -8,7 +8,7 @@
         SourceUnavailable     the source is not reachable now: back off and retry
           SourceUnmounted     the source's folder is an empty mount point: do the same, and report it in a separate metric
         RecordUnreadable      one record cannot be read: reject it, read the next one
-        SourceBroken          a partition or source cannot be read as configured: skip it, read the others
+        SourceBroken          a partition or source cannot be read as configured: skip it, read the rest
         AcknowledgeLater      the connector cannot acknowledge a partition yet: call it again later
       MirrorError
         MirrorBusy            another daemon uses the state file

@@ -140,7 +140,7 @@ def pause_sentence(pause: PipelinePause) -> str:
 
 def _of_delivery(blocker: LaneBlocker | None) -> Iterator[tuple[NoticeState, str]]:
     if blocker is not None:
-        yield ("failed" if blocker.standing == "paused" else "unavailable"), blocker.sentence
+        yield ("failed" if blocker.status == "paused" else "unavailable"), blocker.sentence
 
 
 def _of_last_run(run: LastRun | None, *, is_outdated: bool) -> Iterator[tuple[NoticeState, str]]:

@@ -6,8 +6,8 @@ from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.model import RejectedSettings
 from ingestd.telemetry import Emit, Event
-from ingestd.telemetry.catalogue.delivery import EntriesParked
-from ingestd.telemetry.catalogue.intake import PartitionParked, RecordsParked
+from ingestd.telemetry.catalogue.delivery import EntriesRejected
+from ingestd.telemetry.catalogue.intake import PartitionRejected, RecordsRejected
 from ingestd.telemetry.catalogue.rejected import RejectionsForgotten
 
 _DAY_SECONDS = 86_400.0
@@ -31,7 +31,7 @@ class RejectedRetention:
 
     def note_event(self, event: Event) -> None:
         """Request a check after new rejections. Thread-safe."""
-        if isinstance(event, RecordsParked | EntriesParked | PartitionParked):
+        if isinstance(event, RecordsRejected | EntriesRejected | PartitionRejected):
             self._rejections.notify()
 
     async def apply(self) -> int:

@@ -65,7 +65,7 @@ def _pipeline_lines(found: Status) -> Iterator[str]:
     shown = {
         *map(failed_part_sentence, found.failed_parts),
         *(notice.sentence for notice in found.notices),
-        *(sink.trouble.sentence for sink in found.sinks if sink.trouble is not None),
+        *(sink.blocker.sentence for sink in found.sinks if sink.blocker is not None),
         *(pipeline.failure for pipeline in found.pipelines),
     }
     for state in found.states:
@@ -110,9 +110,9 @@ def sink_line(sink: SinkStatus) -> str:
     line += f"; {_drift(sink, sink.drift)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
     line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
-    if (blocker := sink.trouble) is not None and sink.pending:
+    if (blocker := sink.blocker) is not None and sink.pending:
         next_try = f"next try {moment(blocker.until)}"
-        return f"{line}; {blocker.standing} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
+        return f"{line}; {blocker.status} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
     attempt = sink.last_attempt
     return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
 
@@ -138,7 +138,7 @@ def _failure(sink: SinkStatus, checked: DriftStatus) -> str:
 
     If the delivery is blocked for the same reason, the line already has the sentence.
     """
-    is_known = sink.pending and sink.trouble is not None and sink.trouble.sentence == checked.failure
+    is_known = sink.pending and sink.blocker is not None and sink.blocker.sentence == checked.failure
     return "for the same reason" if is_known else checked.failure.removesuffix(".")
 
 

@@ -10,7 +10,7 @@ from ingestd.client.response import ITEM_PATH, ServiceResponse, without_item_pat
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.port import Claim, DeliveryAttempt, RejectedEntry
 from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesRejected
 from ingestd.telemetry.event import Emit
 
 _REPORTED_KEYS = 5
@@ -110,7 +110,7 @@ class ClaimResults:
         )
         if rejected:
             self._emit(
-                EntriesParked(
+                EntriesRejected(
                     sink=self._address,
                     entries=len(rejected),
                     keys=tuple(entry.key for entry in rejected[:_REPORTED_KEYS]),

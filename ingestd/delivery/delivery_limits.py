@@ -19,7 +19,7 @@ class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     ``in_flight_at_first``, ``in_flight_at_most``: first and largest number of concurrent requests, which adapts to the service.
     ``unacknowledged_claims``, ``unacknowledged_bytes``: claims of a lane that are sent but not yet acknowledged in the mirror.
     ``gather_seconds``: how long an idle lane waits for more entries before it sends; 0: it sends at once.
-    ``single_claim_items``, ``single_claim_bytes``: the size of a claim whose entries are sent one by one.
+    ``single_claim_items``, ``single_claim_bytes``: the size of a claim with entries that are sent one by one.
     ``create_items``, ``create_bytes``: the entries in the request that creates a sink; the interface document has no limit.
     ``acknowledge_items``, ``acknowledge_seconds``: entries that are sent one by one are acknowledged in groups of this number,
     or when the oldest entry of the group is this old.

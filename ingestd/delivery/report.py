@@ -70,7 +70,7 @@ class LaneReporter:
         self.reason = sentence
         self._is_reason_stored = True
         with contextlib.suppress(MirrorFull):
-            blocker = LaneBlocker(standing=status, sentence=sentence, since=since, until=until)
+            blocker = LaneBlocker(status=status, sentence=sentence, since=since, until=until)
             await self._mirror.note_blocker(self._lane, blocker)
         self._set(LaneReport(sink=self._sink, status=status, since=since, until=until, sentence=sentence))
 

@@ -202,7 +202,9 @@ class SinkResolver:
                 RunHeld(pipeline=held.pipeline, partition=held.partition, run=held.run, sentence=held.sentence)
             )
         self._lane.emit(
-            SinkAdopted(sink=str(self._lane.address), sink_id=sink.id, entries=response.value, settled=acknowledged)
+            SinkAdopted(
+                sink=str(self._lane.address), sink_id=sink.id, entries=response.value, acknowledged=acknowledged
+            )
         )
         self._lane.results.on_progress()
         return sink

@@ -142,7 +142,7 @@ class SeenRecords:
     def __init__(self, spill: SpillFile | None = None) -> None:
         self._spill = spill
         self._parts: list[pl.Series | _Range | None] = []
-        """The collected hashes, in order. None stands for the next frame of the spill file."""
+        """The collected hashes, in order. None: the next frame of the spill file."""
         self._collected = self._count = 0
         self._previous: pl.Series | None = None
         self._slice: tuple[int, pl.Series] | None = None

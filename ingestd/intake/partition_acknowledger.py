@@ -10,7 +10,7 @@ from ingestd.intake.source_failures import SourceFailures
 from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import PartitionSettled, SettlingFailed
+from ingestd.telemetry.catalogue.intake import AcknowledgementFailed, PartitionAcknowledged
 
 _TOGETHER = 100
 """Maximum number of partitions in one notification of a connector."""
@@ -80,7 +80,7 @@ class PartitionAcknowledger:
                     self._mirror.acknowledge(identity, cursor, gone=gone)
         for _, name, _, _ in done:
             self._failures.unacknowledged.clear(name)
-            self._emit(PartitionSettled(pipeline=self._pipeline, partition=name))
+            self._emit(PartitionAcknowledged(pipeline=self._pipeline, partition=name))
         return len(done)
 
     def _notify(self, notified: Sequence[tuple[Partition, Cursor, Acknowledgement]]) -> Sequence[Exception | None]:
@@ -94,7 +94,9 @@ class PartitionAcknowledger:
                 sentence = (
                     f"{len(notified)} partitions are acknowledged one by one: {str(error) or type(error).__name__}"
                 )
-                self._emit(SettlingFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence))
+                self._emit(
+                    AcknowledgementFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence)
+                )
         return [self._notify_one(*one) for one in notified]
 
     def _notify_one(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> Exception | None:

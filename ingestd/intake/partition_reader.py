@@ -42,7 +42,7 @@ _NO_END = (
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """How to read a partition.
 
-    ``whole``: map every record, without differences. ``collided``: the id of the run whose differences did not show which
+    ``whole``: map every record, without differences. ``collided``: the id of the run with differences that did not show which
     record owns a key. ``is_reread``: the partition had been read before that run.
     """
 

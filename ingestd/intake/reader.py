@@ -34,7 +34,7 @@ from ingestd.process.progress import note_progress
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Holds
 from ingestd.telemetry import Emit
-from ingestd.telemetry.catalogue.intake import PartitionParked
+from ingestd.telemetry.catalogue.intake import PartitionRejected
 
 _TOGETHER_SECONDS = 0.05
 """Maximum time to read small partitions before they are stored, and to store them in one transaction."""
@@ -351,4 +351,4 @@ class Reader:
         else:
             self._failures.unmoved.clear(partition.name)
         if is_new:  # from now on the connector explains the partition
-            self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
+            self._emit(PartitionRejected(pipeline=self.pipeline, partition=partition.name, sentence=reason))

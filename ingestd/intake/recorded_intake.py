@@ -79,7 +79,7 @@ class RecordedIntake:
         self.digests: dict[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the intake whose calls are not recorded."""
+        """Return a method of the intake; its calls are not recorded."""
         return getattr(self._intake, name)
 
     def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:

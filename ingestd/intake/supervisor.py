@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SourcesRetried(NamedTuple):
-    """The pipelines whose sources are read ``now``. ``later``: by pipeline, the seconds that other sources asked to wait."""
+    """The pipelines with sources that are read ``now``. ``later``: by pipeline, the seconds that other sources asked to wait."""
 
     now: tuple[str, ...]
     later: Mapping[str, float]
@@ -189,7 +189,7 @@ class SourceSupervisor:
             task.wake(read=True)
 
     def retry_now(self) -> SourcesRetried:
-        """Read now each source whose last pass failed, except sources that asked to wait."""
+        """Read now each source with a failed last pass, except sources that asked to wait."""
         failed = {name: task for name, task in self._tasks.items() if task.has_failed}
         later = {name: wait for name, task in failed.items() if (wait := task.wait_seconds) > 0}
         for name, task in failed.items():

@@ -61,7 +61,7 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding. ``answer``: the reaction. ``changed_by``, ``changed_at``: the account that changed the entry and the time, as the
+    finding. ``reaction``: the reaction. ``changed_by``, ``changed_at``: the account that changed the entry and the time, as the
     service reports them; empty and None if it does not. Times are seconds since the epoch. The names of the members are part of
     the output of `ingestd drift --json`.
     """
@@ -76,7 +76,7 @@ class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
     found: str | None
     found_type: str
     since: float
-    answer: DriftReaction
+    reaction: DriftReaction
     changed_by: str = ""
     changed_at: float | None = None
 

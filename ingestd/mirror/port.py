@@ -286,11 +286,11 @@ class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
 class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
-    ``standing``: the status of the lane. ``since``: when the lane became blocked; ``until``: the time of the next attempt. The
+    ``status``: the status of the lane. ``since``: when the lane became blocked; ``until``: the time of the next attempt. The
     names of the members are part of the output of `ingestd status --json`.
     """
 
-    standing: Literal["backing off", "paused"]
+    status: Literal["backing off", "paused"]
     sentence: str
     since: float
     until: float
@@ -300,7 +300,7 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a sink for `ingestd status`.
 
     ``unexplained``: the number of entries that no source explains; ``read``: since the adoption of the sink, each of its active
-    pipelines was read completely. ``trouble``: the blocker of its lane. ``doubt``: why the mirror may not know the content of
+    pipelines was read completely. ``blocker``: the blocker of its lane. ``doubt``: why the mirror may not know the content of
     the sink; empty if there is no doubt.
     """
 
@@ -311,7 +311,7 @@ class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     last_attempt: DeliveryAttempt | None
     drift: DriftStatus | None = None
-    trouble: LaneBlocker | None = None
+    blocker: LaneBlocker | None = None
     unexplained: int = 0
     read: bool = True
     doubt: str = ""
@@ -340,7 +340,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a pipeline; times are seconds since the epoch.
 
     ``notices``: the newest notices of the partitions that its source still has, and of the partition that was read last.
-    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries whose last read value was
+    ``noticed``: the number of partitions with a notice. ``within_deadband``: the number of entries with a last value that was
     not sent, because it is within the dead-band. ``failure``: why the last run was incomplete; ``failure_rejected``: its file
     or table is rejected because of this failure. ``unchanged``: the last run found the content that was read before.
     ``reading``, ``read_at``: in this case, the last run of the file or table that read records, and its begin; else None.

@@ -62,7 +62,7 @@ class RowHashes:
 
 
 class HashRange:
-    """The sorted ``hashes`` whose first ``bits`` bits are equal; as an integer, these bits are the ``number`` of the range."""
+    """The sorted ``hashes`` with equal first ``bits`` bits; as an integer, these bits are the ``number`` of the range."""
 
     def __init__(self, hashes: pl.Series, number: int, bits: int) -> None:
         self.hashes = hashes.sort()

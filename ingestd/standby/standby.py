@@ -60,7 +60,7 @@ class StateFiles:
 
 
 class Standby:
-    """One host of a configuration with several daemons, of which one is active.
+    """One host of a configuration with several daemons. Only one daemon is active.
 
     Await `run_until_active`, then `keep` while the daemon runs, and `leave` after its state file is closed. ``make_lease`` gets
     the identity of all hosts and the record of this host. ``choose_lease`` gets the name of the writer, and returns where its

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadings, PartitionSettled
+from ingestd.telemetry.catalogue.intake import PartitionAcknowledged, PartitionRead, PartitionReadings
 from ingestd.telemetry.event import Emit, Event
 
 SECONDS = 60.0
@@ -52,7 +52,7 @@ class SummedReadings:
 
     def __call__(self, event: Event) -> None:
         """Log an event, or add it to the sum of its partition."""
-        if isinstance(event, PartitionRead | PartitionSettled) and self._add(event):
+        if isinstance(event, PartitionRead | PartitionAcknowledged) and self._add(event):
             return
         self._log(event)
 
@@ -66,7 +66,7 @@ class SummedReadings:
         for line in lines:
             self._log(line)
 
-    def _add(self, event: PartitionRead | PartitionSettled) -> bool:
+    def _add(self, event: PartitionRead | PartitionAcknowledged) -> bool:
         key = (event.pipeline, event.partition)
         with self._guard:
             one = self._minutes.get(key)

@@ -12,12 +12,12 @@ import msgspec
 
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Event
-from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesParked
+from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesRejected
 from ingestd.telemetry.catalogue.intake import (
-    PartitionParked,
     PartitionRead,
+    PartitionRejected,
     PartitionUnchanged,
-    RecordsParked,
+    RecordsRejected,
     RunHeld,
 )
 from ingestd.telemetry.request_counts import Durations
@@ -117,11 +117,11 @@ class EventCounts:
                     counts.entries[event.pipeline, change] += getattr(event, change)
             case RunHeld():
                 counts.runs[event.pipeline, "held"] += 1
-            case PartitionParked():
+            case PartitionRejected():
                 counts.runs[event.pipeline, "failed"] += 1
-            case RecordsParked():
+            case RecordsRejected():
                 counts.records_rejected[event.pipeline] += event.records
-            case EntriesParked():
+            case EntriesRejected():
                 counts.refused[event.sink] += event.entries
             case DeliveryDelayed() | DeliveryPaused():
                 counts.retries[event.sink] += 1

@@ -139,14 +139,14 @@ def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Pat
         write(name, "a", "1")
     with running_daemon(tmp_path, "run") as (daemon, _):
         for name in ("live", "hourly"):
-            daemon.wait_for("partition_settled", pipeline=name)
+            daemon.wait_for("partition_acknowledged", pipeline=name)
         assert here(tmp_path, "pause", "live").returncode == 0
         assert daemon.wait_for("pipeline_paused")["by"] == getpass.getuser()
         write("live", "b", "2")
         write("hourly", "b", "2")
         asked = here(tmp_path, "run", "hourly")
         assert asked.stdout == "The daemon reads pipeline hourly now. 'ingestd status' shows the result.\n"
-        daemon.wait_for("partition_settled", pipeline="hourly", partition="b.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="hourly", partition="b.csv")
         assert daemon.wait_for("pipeline_requested", pipeline="hourly")["by"] == getpass.getuser()
         refused = here(tmp_path, "run", "live")
         assert refused.returncode == 1
@@ -158,8 +158,8 @@ def test_a_daemon_keeps_a_pause_over_a_restart_and_reads_on_demand(tmp_path: Pat
         assert here(tmp_path, "reload").returncode == 0
         write("hourly", "c", "3")
         here(tmp_path, "run", "hourly")
-        daemon.wait_for("partition_settled", pipeline="hourly", partition="c.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="hourly", partition="c.csv")
         assert sorted(server.values("Budget")) == ["hourly.a", "hourly.b", "hourly.c", "live.a"]
         assert here(tmp_path, "resume", "live").stdout == "Pipeline live is resumed, with 0 pending entries.\n"
-        daemon.wait_for("partition_settled", pipeline="live", partition="b.csv")
+        daemon.wait_for("partition_acknowledged", pipeline="live", partition="b.csv")
         assert "live.b" in server.values("Budget")

@@ -403,7 +403,7 @@ def test_a_trace_works_while_the_daemon_runs(tmp_path: Path, service: OtherProgr
     folder = Folder(tmp_path, service)
     folder.write("part,mass\nA,1\n")
     with folder.daemon() as daemon:
-        daemon.wait_for("partition_settled")
+        daemon.wait_for("partition_acknowledged")
         run = folder.here("trace", "A.mass", "--steps")
         assert run.returncode == 0
         assert "  value     {mass} → 1" in run.stdout.splitlines()

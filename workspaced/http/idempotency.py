@@ -136,7 +136,7 @@ class _IdempotentWork:
         )
 
     def _purpose(self) -> str:
-        return f"answer/{self.slot.digest.hex()}"  # codespell:ignore answer
+        return f"response/{self.slot.digest.hex()}"
 
 
 @dataclass(slots=True, eq=False)

@@ -61,7 +61,7 @@ class LongResponses:
                     await self._ended.wait()
         except TimeoutError:
             raise TooManyRequests(
-                "too_many_long_answers",
+                "too_many_long_responses",
                 f"This caller reads {self._per_caller} long responses at once. Read them to their end first.",
                 retry_seconds=_RETRY_SECONDS,
             ) from None

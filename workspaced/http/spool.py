@@ -62,7 +62,7 @@ class SpoolRoom:
             except TimeoutError:
                 if is_contended():
                     sentence = "The response was read too slowly while other responses waited."
-                    raise UnavailableProblem("answer_cut", sentence) from None  # codespell:ignore answer
+                    raise UnavailableProblem("response_cut", sentence) from None
 
     def release(self, caller: str, size: int) -> None:
         """Release reserved bytes."""

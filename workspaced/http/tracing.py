@@ -96,7 +96,7 @@ class Tracing:
             log = structlog.get_logger()
             write = log.info if status < 500 else log.error
             milliseconds = round(seconds * 1000, 1)
-            write("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
+            write("request_handled", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
 
 
 def _fields(scope: Scope) -> dict[str, Any]:

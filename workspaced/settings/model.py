@@ -159,7 +159,9 @@ class WorkspacedSettings:
     key_cache_seconds: float = 1.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
-    maintenance_seconds: float = dataclasses.field(default=3_600.0, metadata={"variable": "WORKSPACED_UPKEEP_SECONDS"})
+    maintenance_seconds: float = dataclasses.field(
+        default=3_600.0, metadata={"variable": "WORKSPACED_MAINTENANCE_SECONDS"}
+    )
     readers: int = 4
     streams: int = 16
     group_callers: int = 256

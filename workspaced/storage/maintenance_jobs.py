@@ -111,13 +111,13 @@ class MaintenanceJobs:
                         continue
                     dropped = await job()
             except Problem as problem:
-                log.warning("upkeep_postponed", reason=problem.detail)
+                log.warning("maintenance_postponed", reason=problem.detail)
                 self._observer(name, "postponed", 0)
             except Exception:
-                log.exception("upkeep_failed")
+                log.exception("maintenance_failed")
                 self._observer(name, "failed", 0)
             else:
                 self._observer(name, "done", dropped)
                 if dropped:
-                    log.info("upkeep_done", dropped=dropped)
+                    log.info("maintenance_done", dropped=dropped)
         return all_held

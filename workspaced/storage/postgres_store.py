@@ -280,7 +280,7 @@ class PostgresStore(Store):
                     await self._room.claim(connection)
                     await connection.execute(f"LISTEN {CHANNEL}")
                     if not connected:
-                        log.info("storage_heard_again")
+                        log.info("storage_responds_again")
                     connected = True
                     self._announce(None)
                     while True:
@@ -291,12 +291,12 @@ class PostgresStore(Store):
                         await connection.execute("SELECT 1")  # fails if the server no longer responds
             except UnavailableProblem as problem:
                 if connected:
-                    log.warning("storage_not_heard", reason=problem.detail)
+                    log.warning("storage_does_not_respond", reason=problem.detail)
                 self._room.failed(problem)
                 connected = False
             except psycopg.Error:
                 self._room.failed(UnavailableProblem("storage_lost", "The connection to the database was lost."))
-                log.warning("storage_not_heard", reason="the connection was lost")
+                log.warning("storage_does_not_respond", reason="the connection was lost")
                 connected = False
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS * (0.5 + self._jitter()))
 

@@ -88,7 +88,7 @@ class Store(ABC):
     async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
         """Run a query like `read`, without waiting for the queries of `read`. It must find only a few rows, by index.
 
-        These queries have their own connections and threads, so many concurrent lists do not delay authentication.
+        These queries have their own connections and threads, so concurrent lists do not delay authentication.
 
         Raises:
             UnavailableProblem: the database is busy or can't be reached.

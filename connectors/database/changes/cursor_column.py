@@ -111,7 +111,7 @@ class _ByColumn(ChangeMethod):
 
 
 class _ByTime(_ByColumn):
-    """A method whose cursor column holds times. ``clock`` compares the times."""
+    """A method with a cursor column of times. ``clock`` compares the times."""
 
     def __init__(self, dialect: SqlDialect, guarantee: Guarantee, clock: ColumnClock) -> None:
         super().__init__(dialect, guarantee)

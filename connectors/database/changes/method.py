@@ -88,7 +88,7 @@ class ChangeMethod(ABC):
         return None
 
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """Return the condition for rows whose changes only a sweep finds; None: there are no such rows."""
+        """Return the condition for rows with changes that only a sweep finds; None: there are no such rows."""
         return None
 
 

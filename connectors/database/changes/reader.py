@@ -126,7 +126,7 @@ class ChangeReader:
         self.guarantee: Guarantee | None = None
         """The guarantee of the method that was chosen last; None before the first reading."""
         self.notice = ""
-        """A sentence about rows whose changes only the sweep finds; empty if there are no such rows."""
+        """A sentence about rows with changes that only the sweep finds; empty if there are no such rows."""
         self.progress = ""
         """A sentence about the running backfill; empty if no backfill runs."""
         self.is_backfilling = False

@@ -7,7 +7,7 @@ transaction without an id gets a higher id at its first write. ``pg_visible_in_s
 it does not consider subtransactions.
 
 A row shows 32 bits of the id, also after VACUUM froze the row. ``age`` counts back from the next id. So it stays correct when
-ids wrap around, if the last reading is less than 2³¹ ids ago. An old row whose 32 bits look recent is read again, without harm.
+ids wrap around, if the last reading is less than 2³¹ ids ago. An old row with 32 bits that look recent is read again.
 """
 
 from __future__ import annotations

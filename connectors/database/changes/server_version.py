@@ -69,7 +69,7 @@ class ActiveRowVersion(ChangeMethod):
 
 
 class RowChangeNumber(ChangeMethod):
-    """Reads the rows of an Oracle table whose change number is not below the bound, a number that is older than the lag."""
+    """Reads the rows of an Oracle table with a change number at or above the bound, a number that is older than the lag."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""

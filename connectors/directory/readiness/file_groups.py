@@ -123,7 +123,7 @@ def _read_manifest(name: str, text: str, files: Container[str], claimed: Contain
 
 
 class Parts(GroupingRule):
-    """Files whose names differ only in ``{part}`` are read together or not at all, in the order of ``parts``."""
+    """Files with names that differ only in ``{part}`` are read together or not at all, in the order of ``parts``."""
 
     type: Literal["parts"] = "parts"
     name: str = Field(

@@ -51,7 +51,7 @@ class ScannedFolder(Protocol):
         """Return the identity of a regular file that is a companion; None if there is none."""
 
     def companions(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Return the non-empty regular files whose names match a glob, in one sub-folder (empty: the folder itself)."""
+        """Return the non-empty regular files with names that match a glob, in one sub-folder (empty: the folder itself)."""
 
     def text(self, name: str) -> str:
         """Return the first `TEXT_BYTES` of a text file. Bytes that are not UTF-8 are replaced: no expected name has them."""

@@ -46,7 +46,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     header_rows: int = 1
     columns: tuple[str, ...] = ()
     units_row: bool = False
-    ragged: Literal["park", "fill"] = "park"
+    ragged: Literal["reject", "fill"] = "reject"
     naming: Naming = DEFAULT_NAMING
     preamble: bool = False
 

@@ -30,7 +30,7 @@ def parse_ini(text: str) -> DocumentValue:
 
 
 class _IniReader:
-    """The state of the parser after a line: the current section, and the name whose value may continue."""
+    """The state of the parser after a line: the current section, and the name of the value that may continue."""
 
     def __init__(self) -> None:
         self._found: dict[str, DocumentValue] = {}

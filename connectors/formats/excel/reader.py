@@ -49,7 +49,7 @@ class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
     header_rows: int = 1
     columns: tuple[str, ...] = ()
     units_row: bool = False
-    errors: Literal["park", "missing"] = "park"
+    errors: Literal["reject", "missing"] = "reject"
     naming: Naming = DEFAULT_NAMING
     preamble: bool = False
 
@@ -151,7 +151,7 @@ def _chunks(
             fields: list[str | None] = [*texts[:width], *[""] * (width - len(texts))]
             unnamed.count(number, texts)
             if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
-                if layout.errors == "park":
+                if layout.errors == "reject":
                     rejects.append(_reject(number, top.names, fields, bad, layout.area.left))
                     continue
                 for at in bad:

@@ -170,7 +170,7 @@ class _DefinitionNames:
         """Return the record of a requirement or a relation.
 
         Raises:
-            _NotDefined: the element uses a kind of names of which none was defined so far.
+            _NotDefined: the element uses a kind of names, and no name of this kind was defined so far.
         """
         fields: FieldTexts = {f"@{name}": value for name in _ATTRIBUTES if (value := element.get(name)) is not None}
         for child in element:

@@ -33,7 +33,7 @@ class Arrivals:
         match event:
             case {"event": "entries_delivered", "sink": str(sink), "entries": int(entries)}:
                 self._delivered[sink] += entries
-            case {"event": "partition_settled", "pipeline": str(pipeline)}:
+            case {"event": "partition_acknowledged", "pipeline": str(pipeline)}:
                 self._acknowledged[pipeline] += 1
             case {"level": "error" | "warning", "sentence": str(sentence)}:
                 self._warning = sentence

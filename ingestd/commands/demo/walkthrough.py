@@ -151,7 +151,7 @@ class _LiveReport:
         match event:
             case {"event": "entries_delivered", "sink": sink, "entries": entries, "milliseconds": milliseconds}:
                 self._say(f"  {sink}: {entries} entries delivered, the request took {milliseconds:.0f} ms")
-            case {"event": "partition_settled", "pipeline": pipeline, "partition": partition}:
+            case {"event": "partition_acknowledged", "pipeline": pipeline, "partition": partition}:
                 self._say(f"  {pipeline}: {partition} is delivered")
             case {"level": "warning" | "error", "sentence": sentence}:
                 self._say(f"  {sentence}")

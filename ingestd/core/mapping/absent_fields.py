@@ -103,7 +103,7 @@ class AbsentFields:
     def add_children(self, found: Mapping[ChildField, bool], *, is_whole: bool, last: bool) -> AbsentField | None:
         """Add which fields the mapping found in lists; return a field that rejects the records of the batch.
 
-        ``is_whole``: all records of the batch were mapped. If False, the others did not change, and had the fields before.
+        ``is_whole``: all records of the batch were mapped. If False, the other records did not change, and had the fields before.
 
         Raises:
             SourceBroken: the reading ends, and no item had a field.

@@ -77,7 +77,7 @@ class Observer:
                 rejected=rejected,
                 drift=from_row(DriftStatus, row[7:15]) if row[7] is not None else None,
                 last_attempt=_attempt(row[15:]),
-                trouble=blockers.get(address),
+                blocker=blockers.get(address),
                 unexplained=unexplained.get(address, (0, True))[0],
                 read=unexplained.get(address, (0, True))[1],
                 doubt=doubts.get(address, ""),

@@ -16,7 +16,7 @@ from ingestd.sdk.testing.source_reader import check
 STOP_SECONDS = 2.0
 """The time that a source may take to end."""
 STOP_ATTEMPTS = 3
-"""At least one of these attempts must be in time; the others may be late, because the machine may be busy."""
+"""At least one of these attempts must be in time; other attempts may be late, because the machine may be busy."""
 _WAIT_SECONDS = 30.0
 
 FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})

@@ -22,12 +22,12 @@ class SinkCreated(Event, frozen=True, kw_only=True):
 
 
 class SinkAdopted(Event, frozen=True, kw_only=True):
-    """The entries of a sink were read into the mirror; ``settled`` pending entries were already in the sink."""
+    """The entries of a sink were read into the mirror; ``acknowledged`` pending entries were already in the sink."""
 
     sink: str
     sink_id: str
     entries: int
-    settled: int
+    acknowledged: int
 
 
 class SinkLost(WarningEvent, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class EntriesDelivered(DebugEvent, frozen=True, kw_only=True):
     milliseconds: float
 
 
-class EntriesParked(WarningEvent, frozen=True, kw_only=True):
+class EntriesRejected(WarningEvent, frozen=True, kw_only=True):
     """The service rejected entries permanently. ``keys``: the keys of the first entries. ``reason``: of the first entry."""
 
     sink: str

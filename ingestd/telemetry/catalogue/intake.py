@@ -31,7 +31,7 @@ class PartitionRead(Event, frozen=True, kw_only=True):
 
 
 class PartitionReadings(Event, frozen=True, kw_only=True):
-    """The sum of all `PartitionRead` and `PartitionSettled` events in a minute, for a partition that is read often.
+    """The sum of all `PartitionRead` and `PartitionAcknowledged` events in a minute, for a partition that is read often.
 
     An example is a subscription. ``notice``: the last notice.
     """
@@ -90,7 +90,7 @@ class RunsRolledBack(WarningEvent, frozen=True, kw_only=True):
     by: str
 
 
-class RecordsParked(WarningEvent, frozen=True, kw_only=True):
+class RecordsRejected(WarningEvent, frozen=True, kw_only=True):
     """Some records of a partition were rejected; the sentence has location and reason of the first record."""
 
     pipeline: str
@@ -99,7 +99,7 @@ class RecordsParked(WarningEvent, frozen=True, kw_only=True):
     sentence: str
 
 
-class PartitionParked(ErrorEvent, frozen=True, kw_only=True):
+class PartitionRejected(ErrorEvent, frozen=True, kw_only=True):
     """A partition can't be read as configured. It is read again when the partition or the configuration changes."""
 
     pipeline: str
@@ -114,14 +114,14 @@ class PartitionReadAgain(Event, frozen=True, kw_only=True):
     partition: str
 
 
-class PartitionSettled(Event, frozen=True, kw_only=True):
+class PartitionAcknowledged(Event, frozen=True, kw_only=True):
     """All entries of a partition were delivered or rejected, and the connector was notified."""
 
     pipeline: str
     partition: str
 
 
-class SettlingFailed(ErrorEvent, frozen=True, kw_only=True):
+class AcknowledgementFailed(ErrorEvent, frozen=True, kw_only=True):
     """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); it is retried."""
 
     pipeline: str

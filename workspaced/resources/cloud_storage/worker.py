@@ -140,9 +140,9 @@ class ConversionWorker:
             else:
                 log.info("conversion_stopped", reason="the lease or the file is gone")
         except Problem as problem:  # when the lease ends, the conversion is due again
-            log.warning("conversion_not_settled", reason=problem.detail)
+            log.warning("conversion_not_recorded", reason=problem.detail)
         except Exception:  # an error in the conversion of one file must not stop other conversions
-            log.exception("conversion_not_settled")
+            log.exception("conversion_not_recorded")
         finally:
             # This runs even if the service stops now, because the service closes the database only afterwards.
             ending = asyncio.ensure_future(self._end(claimed, working, holding))

@@ -80,7 +80,7 @@ WHERE number = :number AND lease = :lease
 UPDATE delivery SET lease = NULL, due_at = :now WHERE number = :number AND lease = :lease
 
 -- name: insert_attempt
-INSERT INTO delivery_attempt (delivery, ordinal, at, milliseconds, status_code, error, answer)
+INSERT INTO delivery_attempt (delivery, ordinal, at, milliseconds, status_code, error, response)
 VALUES (:delivery, :ordinal, :at, :milliseconds, :status_code, :error, :response)
 
 -- name: note_success
@@ -125,7 +125,7 @@ FROM delivery d JOIN event e ON e.number = d.event
 WHERE d.webhook = :webhook AND d.id = :id
 
 -- name: attempts_of
-SELECT ordinal, at, milliseconds, status_code, error, answer FROM delivery_attempt WHERE delivery = :delivery
+SELECT ordinal, at, milliseconds, status_code, error, response FROM delivery_attempt WHERE delivery = :delivery
 ORDER BY ordinal
 
 -- name: body_of

@@ -68,7 +68,7 @@ class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
     milliseconds: Count
     status_code: int | None
     error: str | None
-    answer: Annotated[  # codespell:ignore answer
+    response: Annotated[
         str | None, Meta(description="The beginning of the response; for the owner of the webhook only.")
     ]
 
@@ -133,5 +133,5 @@ def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **ot
 
 def attempt_record(attempt: StoredAttempt, *, owned: bool) -> AttemptRecord:
     """Return the record of an attempt; ``owned``: the caller owns the webhook, and sees the response."""
-    answer = attempt.response if owned else None  # codespell:ignore answer
-    return record_from(AttemptRecord, attempt, number=attempt.ordinal, answer=answer)  # codespell:ignore answer
+    response = attempt.response if owned else None
+    return record_from(AttemptRecord, attempt, number=attempt.ordinal, response=response)

@@ -161,7 +161,7 @@ class Worker:
                 following_claim = await self._deliver(attempts, current)
             except Problem as problem:  # when the lease ends, the delivery is due again
                 structlog.get_logger().warning(
-                    "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
+                    "delivery_not_recorded", delivery=current.deliveries[0].id, reason=problem.detail
                 )
                 following_claim = None
             except Exception:  # noqa: BLE001  a defect in one delivery must not stop other deliveries

@@ -227,7 +227,7 @@ class EgressClient:
             ) from error
         except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
             sentence = f"The response is not valid HTTP ({error})."
-            raise ReceiverUnreachable("bad_answer", sentence) from error  # codespell:ignore answer
+            raise ReceiverUnreachable("bad_response", sentence) from error
 
     async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
         sent = [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]

@@ -47,7 +47,7 @@ class DeliveryStore:
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; acknowledged
-    removals in these sinks are recorded. ``announce`` is called with the id of a lost sink, whose entries are pending again.
+    removals in these sinks are recorded. ``announce`` is called with the id of a lost sink; its entries are pending.
 
     On a full disk, acknowledgements wait in memory. When they have been written, ``on_written`` is called from a thread. While
     the disk is full, attempts and blockers are not stored, and the other methods raise `MirrorFull`. ``columns_of`` returns the
@@ -363,7 +363,7 @@ class DeliveryStore:
             if blocker is None:
                 connection.execute(SQL["blocker_clear"], (sink,))
             else:
-                row = (sink, blocker.standing, blocker.sentence, blocker.since, blocker.until)
+                row = (sink, blocker.status, blocker.sentence, blocker.since, blocker.until)
                 connection.execute(SQL["blocker_note"], row)
 
     @threaded("_writes")

@@ -105,7 +105,7 @@ def left_over_names(connection: sqlite3.Connection, *, sink: int, partition: int
 
 
 def freed_keys(connection: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
-    """Yield, by sink, the sorted keys that have names, but whose entry no source explains now."""
+    """Yield, by sink, the sorted keys that have names, but no entry that a source explains now."""
     yield from _by_sink(connection.execute(SQL["also_named_freed"]).fetchall())
 
 

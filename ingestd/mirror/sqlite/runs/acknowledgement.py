@@ -40,7 +40,7 @@ class AcknowledgedPartitions:
                 connection.execute(SQL[statement])
 
     def of_pipeline(self, pipeline: str, *, at_once: bool = False) -> list[tuple[int, Partition, Cursor]]:
-        """Return (id, partition, cursor) of each partition that is acknowledged, but whose source was not notified yet.
+        """Return (id, partition, cursor) of each acknowledged partition with a source that was not notified yet.
 
         Such a partition was read completely and has nothing pending. Without ``at_once``, ``may_notify`` must permit it. If
         nothing has changed since a call that found no partition to examine, no transaction is needed.

@@ -397,7 +397,7 @@ class RunFinisher:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
     def _vanished(self, run: RunState, seen: RowHashes, statement: str) -> Iterator[list[str]]:
-        """Yield pages of keys whose records are not in the reading. ``statement`` lists keys of the partition with row hashes.
+        """Yield pages of keys with records that are not in the reading. ``statement`` lists keys with row hashes.
 
         A read connection lists each page, because a sink may be large. After a crash the next reading continues.
         """
@@ -446,7 +446,7 @@ class RunFinisher:
 
 
 def _is_any_in(replaced: list[pl.Series], seen: RowHashes | None) -> bool:
-    """Return True if this reading still has a record whose entry now comes from another record."""
+    """Return True if this reading still has a record, but its entry now comes from another record."""
     return seen is not None and bool(replaced) and seen.has_any_of(pl.concat(replaced))
 
 

@@ -38,7 +38,7 @@ SELECT j.value AS key, e.value, e.data_type, e.partition, coalesce(e.value_run, 
   f.id AS before, f.value, f.data_type, f.partition, coalesce(f.value_run, f.run), f.position, f.ended_by, f.ending,
   (SELECT count(*) FROM former x WHERE x.sink = :sink AND x.key = j.value AND x.id > f.id) AS place,
   (SELECT count(*) FROM former x WHERE x.sink = :sink AND x.key = j.value) AS kept,
-  EXISTS (SELECT 1 FROM drift d WHERE d.sink = :sink AND d.key = j.value AND d.answer = ''
+  EXISTS (SELECT 1 FROM drift d WHERE d.sink = :sink AND d.key = j.value AND d.reaction = ''
     AND (d.what = 'added' OR (d.segment = e.segment AND NOT e.removed))) AS drift
 FROM json_each(:keys) j LEFT JOIN entry e ON e.sink = :sink AND e.key = j.value
 LEFT JOIN former n ON n.id = (

@@ -83,4 +83,4 @@ SELECT j.value FROM json_each(:keys) j
 WHERE EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = j.value AND r.subject = 'entry')
   OR EXISTS (SELECT 1 FROM dropped x WHERE x.sink = :sink AND x.key = j.value)
   OR EXISTS (SELECT 1 FROM drift d CROSS JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment
-    WHERE d.sink = :sink AND d.key = j.value AND d.what = 'removed' AND d.answer = '')
+    WHERE d.sink = :sink AND d.key = j.value AND d.what = 'removed' AND d.reaction = '')

@@ -251,7 +251,7 @@ CREATE TABLE writer_lease (
 CREATE INDEX writer_lease_by_principal ON writer_lease (principal, ends_at);
 
 -- Responses for repeated requests (Idempotency-Key). Their numbers are in order of time: the oldest response has the lowest.
-CREATE TABLE idempotent_answer (
+CREATE TABLE idempotent_response (
     number      INTEGER PRIMARY KEY,
     slot        BLOB NOT NULL UNIQUE,       -- digest of API key, method, path and Idempotency-Key
     fingerprint BLOB NOT NULL,              -- digest of query and body
@@ -389,7 +389,7 @@ CREATE TABLE delivery_attempt (
     milliseconds INTEGER NOT NULL,
     status_code  INTEGER,                         -- NULL: no response
     error        TEXT,
-    answer       TEXT NOT NULL,                   -- the beginning of the response
+    response     TEXT NOT NULL,                   -- the beginning of the response
     PRIMARY KEY (delivery, ordinal)
 ) WITHOUT ROWID;
 

@@ -270,7 +270,7 @@ CREATE INDEX entry_last_read ON entry (partition, last_read) WHERE last_read IS 
 -- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
 CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
 
--- Keys that more than one partition names. `entry` has the value of one partition, and this table has the values of the others.
+-- Keys that more than one partition names. `entry` has the value of one partition, and this table has the values of the other partitions.
 -- If the owner of an entry no longer names it, it gets one of these values. The columns are as in `entry`.
 CREATE TABLE also_named (
   sink      INTEGER NOT NULL,
@@ -405,10 +405,10 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_by_sink ON attempt (sink, id);
 
--- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `standing`: the status of the lane.
-CREATE TABLE trouble (
+-- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `status`: the status of the lane.
+CREATE TABLE blocker (
   sink     INTEGER PRIMARY KEY,
-  standing TEXT NOT NULL,
+  status   TEXT NOT NULL,
   sentence TEXT NOT NULL,
   since    REAL NOT NULL,
   until    REAL NOT NULL
@@ -457,11 +457,11 @@ CREATE TABLE drift (
   -- The time of the last check that found the difference.
   checked     REAL NOT NULL,
   -- The reaction to the finding.
-  answer      TEXT NOT NULL DEFAULT '',
+  reaction    TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
-CREATE INDEX drift_open ON drift (sink) WHERE answer = ''; -- codespell:ignore answer
+CREATE INDEX drift_open ON drift (sink) WHERE reaction = '';
 
 -- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
 CREATE TABLE gone (
